@@ -45,7 +45,7 @@ def in_turn(nodes: Sequence[Node], size: int, *, repetitions: int, times: int) -
     places = [Place(node.name, node.link.netdev) for node in nodes]
     settings = [recipe.for_node(TRANSPORTS["tcp"], place, one_machine=True) for place in places]
     found = Found()
-    with launch.prepared(nodes, settings) as there:
+    with launch.prepare(nodes, settings) as there:
 
         def mpirun(*program: str) -> str:
             return launch.run(

@@ -66,7 +66,7 @@ def test_each_fault_is_named(testbed: QemuTestbed, foreign_hosts: Path) -> None:
         ("verbs exchange", "data0", _DROPPED.format("udp dst_port 4791"),
          "beta receives none of the RoCE packets that alpha sends", "--dport 4791 -j ACCEPT"),
     ]  # fmt: skip
-    with host_checks.opened(inventory.load(foreign_hosts), TRANSPORTS["rxe-v2"]) as checks:
+    with host_checks.open_checks(inventory.load(foreign_hosts), TRANSPORTS["rxe-v2"]) as checks:
         by_name = {check.name: check for check in checks}
         for name, netdev, rule, what, action in faults:
             with arriving(second, netdev, rule), pytest.raises(RocelabError) as caught:

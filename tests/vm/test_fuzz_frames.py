@@ -107,8 +107,8 @@ def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[
         print(f"\nseed {SEED}, {FRAMES} mutated frames of each RoCE version")
     with (
         healthy(nodes, "mutated frames"),
-        hostile_frames.installed(victim, LINE) as (program, _),
-        hostile_frames.installed(attacker, LINE) as (_, fuzz),
+        hostile_frames.install(victim, LINE) as (program, _),
+        hostile_frames.install(attacker, LINE) as (_, fuzz),
     ):
         resting = slab.skbs(victim)
         with hostile_frames.targets(victim, program, attacker.link.ipv4) as found:

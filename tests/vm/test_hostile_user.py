@@ -246,7 +246,7 @@ def test_frames_while_queue_pairs_change(pair: Pair, capsys: pytest.CaptureFixtu
     node = pair.node
     macs = [mac(node.run(["cat", f"/sys/class/net/veth_{end}/address"]).stdout.strip())
             for end in "ab"]  # fmt: skip
-    with healthy([node], "frames"), hostile_frames.installed(node, LINE) as (target, fuzz):
+    with healthy([node], "frames"), hostile_frames.install(node, LINE) as (target, fuzz):
         argv = ["sh", "-c", "exec $0 $1 $2 $3 >$4"]
         process = node.start([*argv, target, "rxe_a", "10.45.0.2", NUMBERS, TARGETS])
         try:

@@ -200,7 +200,7 @@ def test_killed_ranks_leave_nothing(rig: Rig) -> None:
     files = ("sh", "-c", "ls -A /tmp /dev/shm")
     before = [node.run(files).stdout for node in rig.nodes]
     endless = ("mpibench", "--iterations", "1000000000", "--sizes", "4", "allreduce")
-    with launch.prepared(rig.nodes, settings) as folder, ThreadPoolExecutor(1) as pool:
+    with launch.prepare(rig.nodes, settings) as folder, ThreadPoolExecutor(1) as pool:
         job = pool.submit(
             launch.run,
             endless,

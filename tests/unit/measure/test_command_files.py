@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _send(what: Files, guard: Guard) -> Path:
-    with files.packed(what, guard.ahead, {}) as archive:
+    with files.pack(what, guard.ahead, {}) as archive:
         assert archive is not None
         files.send(archive, guard)
     return Path(guard.files)
@@ -181,7 +181,7 @@ def test_what_is_too_much_is_refused(
     assert files.fits(folder, 1000)
     assert not files.fits(folder, 999)
     monkeypatch.setattr(files, "MUCH", 999)
-    with pytest.raises(UsageError, match="too large"), files.packed(Files(folder), 0, {}):
+    with pytest.raises(UsageError, match="too large"), files.pack(Files(folder), 0, {}):
         pass
     with pytest.raises(UsageError, match="too large"):
         files.check(folder)
@@ -212,23 +212,23 @@ def test_what_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert not files.may_go_unnamed(folder)
     with pytest.raises(UsageError, match="Permission denied"):
-        files.packed(Files(folder), 0, {}).__enter__()
+        files.pack(Files(folder), 0, {}).__enter__()
 
 
 def test_values_of_options(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     for name in ("f", "a:b"):
         Path(name).touch()
-    assert files.copied("f") == Copied(Path("f"), "f")
-    assert files.copied("f:x/y") == Copied(Path("f"), "x/y")
-    assert files.copied("a:b") == Copied(Path("a:b"), "a:b")
-    assert files.copied("a:b:c") == Copied(Path("a:b"), "c")
-    assert files.fetched("/tmp/x") == Fetched("/tmp/x", Path("x"))
+    assert files.parse_copy("f") == Copied(Path("f"), "f")
+    assert files.parse_copy("f:x/y") == Copied(Path("f"), "x/y")
+    assert files.parse_copy("a:b") == Copied(Path("a:b"), "a:b")
+    assert files.parse_copy("a:b:c") == Copied(Path("a:b"), "c")
+    assert files.parse_get("/tmp/x") == Fetched("/tmp/x", Path("x"))
     Path("y").mkdir()
-    assert files.fetched("x:y/z") == Fetched("x", Path("y/z"))
+    assert files.parse_get("x:y/z") == Fetched("x", Path("y/z"))
     for text in ("missing", "f:/etc/x", "f:../x", "f:", "."):
         with pytest.raises(UsageError):
-            files.copied(text)
+            files.parse_copy(text)
     for text in ("", ":x", "x:", "/", "x:y", "x:missing/z", "x:/dev/null", "x:f/z"):
         with pytest.raises(UsageError):
-            files.fetched(text)
+            files.parse_get(text)

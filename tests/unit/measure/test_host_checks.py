@@ -44,7 +44,7 @@ def test_no_host_can_be_logged_into(monkeypatch: pytest.MonkeyPatch, transport: 
     refused = TestbedError("no login", cause="no key", action="Copy your key.")
     monkeypatch.setattr(host_checks, "_login", lambda *_: refused)
     hosts = cast("Sequence[Host]", [SimpleNamespace(name=name) for name in ("alpha", "beta")])
-    with host_checks.opened(hosts, TRANSPORTS[transport]) as found:
+    with host_checks.open_checks(hosts, TRANSPORTS[transport]) as found:
         checks = list(found)
     assert [check.name for check in checks] == ["login alpha", "login beta"]
     for check in checks:

@@ -232,14 +232,14 @@ class Machine:
 
 def test_others_are_counted_before_the_benchmark() -> None:
     machine, work, others = Machine(), dict[str, machine_work.Work](), dict[str, float]()
-    with machine_work.counted(cast("list[Node]", [machine]), work, others):
+    with machine_work.count_work(cast("list[Node]", [machine]), work, others):
         assert (others, machine.slept) == ({"n1": 0.5}, ["0.2"])
     assert work == {"n1": machine_work.Work(2 * 10**9)}
 
 
 def test_nobody_looks_where_nothing_else_runs() -> None:
     machine, work = Machine(), dict[str, machine_work.Work]()
-    with machine_work.counted(cast("list[Node]", [machine]), work):
+    with machine_work.count_work(cast("list[Node]", [machine]), work):
         pass
     assert (work, machine.slept) == ({"n1": machine_work.Work(100_000_000)}, [])
 

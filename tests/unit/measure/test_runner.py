@@ -582,12 +582,12 @@ def test_remaining_time_is_estimated_from_similar_cells() -> None:
     slow = next(cell for cell in cells if cell.transport.name == "rxe-v2")
     fast = next(cell for cell in cells if cell.transport.name == "tcp")
     estimate = Estimate()
-    assert estimate.left(cells) is None
+    assert estimate.seconds_left(cells) is None
     estimate.add(slow, 10)
-    assert estimate.left([fast]) == 10
+    assert estimate.seconds_left([fast]) == 10
     estimate.add(fast, 2)
-    assert estimate.left([slow, fast, fast]) == 14
-    assert estimate.left([]) == 0
+    assert estimate.seconds_left([slow, fast, fast]) == 14
+    assert estimate.seconds_left([]) == 0
 
 
 class _Interrupting:

@@ -392,14 +392,14 @@ def test_a_plan_can_do_without_a_suite(tmp_path: Path) -> None:
     omb = suite("omb", "bw", "optional = true") + suite("omb", "latency", "optional = true")
     plan = plan_file.from_toml(start + omb + suite("imb", "latency", ""), "p.toml")
     assert plan_file.from_dict(plan.to_dict(), "run.json") == plan
-    left, why = optional_suites.installed(plan, nodes)
+    left, why = optional_suites.leave_out_missing(plan, nodes)
     assert [f"{b.tool} {b.test}" for b in left.benchmarks] == ["omb bw", "imb latency"]
     [said] = why
     assert said == "omb latency: OSU Micro-Benchmarks: no osu_latency on n1 and n2"
     assert list(tmp_path.iterdir()) == [tmp_path / "bin"]
     plan = plan_file.from_toml(start + suite("omb", "latency", "optional = true"), "p.toml")
     with pytest.raises(UsageError, match="none of the plan's benchmarks"):
-        optional_suites.installed(plan, nodes)
+        optional_suites.leave_out_missing(plan, nodes)
     with pytest.raises(UsageError, match="mpibench is on every node"):
         plan_file.from_toml(start + suite("mpibench", "bw", "optional = true"), "p.toml")
 
@@ -412,7 +412,7 @@ def test_ranks_find_their_program_and_files(tmp_path: Path) -> None:
     program.chmod(0o755)
     node, cg = Local("n1", tmp_path), application("npb", "cg", "S", 2)
     settings = [{"UCX_TLS": "first"}, {"UCX_TLS": "second"}]
-    with launch.prepared([node], settings, {"input": "problem"}) as there:
+    with launch.prepare([node], settings, {"input": "problem"}) as there:
         assert launch.find(SUITES["npb"], cg, [node], there) == "cg.S.2"
         with pytest.raises(CellError, match=r"no cg\.A\.x or cg\.A\.2 on n1"):
             launch.find(SUITES["npb"], application("npb", "cg", "A", 2), [node], there)
@@ -432,7 +432,7 @@ def test_no_rank_outlives_a_job_that_failed(tmp_path: Path) -> None:
     """It would send into the next cell."""
     # without the mark of a run, whose lease would end it, too
     environment = {"TMPDIR": "", "PATH": os.environ["PATH"]}
-    with suppress(StallError), launch.prepared([Local("n1", tmp_path)], [{}]) as there:
+    with suppress(StallError), launch.prepare([Local("n1", tmp_path)], [{}]) as there:
         environment["TMPDIR"] = there
         rank = subprocess.Popen(("sleep", "1000"), env=environment, start_new_session=True)
         raise StallError("mpirun did not end")
@@ -456,7 +456,7 @@ def test_a_folder_of_somebody_else_is_refused(
     monkeypatch.setattr(launch, "memory", lambda _: str(chosen))
     with (
         pytest.raises(subprocess.CalledProcessError) as caught,
-        launch.prepared([Local("n1", tmp_path)], [{}]),
+        launch.prepare([Local("n1", tmp_path)], [{}]),
     ):
         pass
     assert "somebody else's" in str(caught.value.stderr)

@@ -105,7 +105,7 @@ def _hosts(file: Path | None, transport: str) -> Iterator[Iterator[Check]]:
 
     hosts = select_hosts(file)
     say_names(hosts)
-    with host_checks.opened(hosts, TRANSPORTS[transport]) as checks:
+    with host_checks.open_checks(hosts, TRANSPORTS[transport]) as checks:
         yield (Check(check.name, check.run, check.alone) for check in checks)
 
 

@@ -246,8 +246,8 @@ def execute(
         files=files.Files(
             None if no_folder else _folder(folder, named=folder is not None or write_back),
             writes_back=write_back,
-            copied=tuple(map(files.copied, copy)),
-            fetched=tuple(map(files.fetched, get)),
+            copied=tuple(map(files.parse_copy, copy)),
+            fetched=tuple(map(files.parse_get, get)),
         ),
         capture=capture,
         alone=watching is not None,

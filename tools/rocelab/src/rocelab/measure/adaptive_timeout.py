@@ -29,12 +29,12 @@ class AdaptiveTimeout:
 
     def learn(self, size: int, values: Iterable[Value]) -> None:
         """Add what was measured of a size; what says nothing about time is left out."""
-        found: Mapping[str, float] = {each.metric: each.value for each in values}
-        if latency := found.get(metrics.LATENCY):
+        by_metric: Mapping[str, float] = {each.metric: each.value for each in values}
+        if latency := by_metric.get(metrics.LATENCY):
             self._seconds[size] = 2 * latency / 1e9  # there and back
-        elif rate := found.get(metrics.MESSAGE_RATE):
+        elif rate := by_metric.get(metrics.MESSAGE_RATE):
             self._seconds[size] = 1 / rate
-        elif bandwidth := found.get(metrics.BANDWIDTH):
+        elif bandwidth := by_metric.get(metrics.BANDWIDTH):
             self._seconds[size] = max(size, 1) / bandwidth
 
     def limit(self, benchmark: Benchmark, sizes: tuple[int, ...], *, by_time: bool) -> int:
@@ -45,10 +45,10 @@ class AdaptiveTimeout:
         """
         if by_time:
             return benchmark.timeout + len(sizes) * benchmark.seconds
-        promised = [self._promised(benchmark, size) for size in sizes]
+        promised = [self._forecast(benchmark, size) for size in sizes]
         return max(benchmark.timeout, round(_SLACK * sum(promised)))
 
-    def _promised(self, benchmark: Benchmark, size: int) -> float:
+    def _forecast(self, benchmark: Benchmark, size: int) -> float:
         """Seconds that the messages of a size take, extrapolated from the nearest smaller size."""
         known = [each for each in self._seconds if each <= size]
         if not known:

@@ -71,7 +71,7 @@ class Comparison(Generic[D, A]):
     def answer(self, change: Side) -> A:
         """Return what a change does to the base."""
         if change not in self._answers:
-            self._answers[change] = self._measured(change)
+            self._answers[change] = self._measure(change)
         answer, sides = self._answers[change]
         self.runs = {
             "base": [path.name for path in sides.base],
@@ -79,7 +79,7 @@ class Comparison(Generic[D, A]):
         }
         return answer
 
-    def _measured(self, change: Side) -> tuple[A, Sides]:
+    def _measure(self, change: Side) -> tuple[A, Sides]:
         sides = (self._base, change)
         built = self._machines.drivers(sides)
         if not self._answers:

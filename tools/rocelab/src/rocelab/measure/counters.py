@@ -56,11 +56,11 @@ class Counters:
     def since(self, before: Counters) -> Counters:
         """Return each counter's increase. Raises CellError if one decreased (driver reloaded)."""
         return Counters(
-            _moved(before.rxe, self.rxe),
-            _moved(before.netdev, self.netdev),
-            _moved(before.link, self.link),
+            _increases(before.rxe, self.rxe),
+            _increases(before.netdev, self.netdev),
+            _increases(before.link, self.link),
             adapter.since(before.adapter, self.adapter),
-            _moved(before.tcp, self.tcp),
+            _increases(before.tcp, self.tcp),
         )
 
 
@@ -79,16 +79,16 @@ def parse(listing: str) -> Counters:
 
     The device's hw_counters go into `rxe`, and all of its counters also into `adapter`.
     """
-    found: dict[str, dict[str, int]] = {"statistics": {}, "hw_counters": {}, "counters": {}}
+    groups: dict[str, dict[str, int]] = {"statistics": {}, "hw_counters": {}, "counters": {}}
     for line in listing.splitlines():
         match = _LINE.match(line)
         if match is not None and match[2] not in _SETTINGS:
-            found[match[1]][match[2]] = int(match[3])
-    hw, port = found["hw_counters"], found["counters"]
+            groups[match[1]][match[2]] = int(match[3])
+    hw, port = groups["hw_counters"], groups["counters"]
     device = {f"hw.{name}": value for name, value in hw.items()}
     device |= {f"port.{name}": value for name, value in port.items()}
     return Counters(
-        rxe=hw, netdev=found["statistics"], adapter=device, tcp=_segments(listing.splitlines())
+        rxe=hw, netdev=groups["statistics"], adapter=device, tcp=_segments(listing.splitlines())
     )
 
 
@@ -134,7 +134,7 @@ def read(
     return replace(counters, link={"dropped": dropped(node)}) if is_shaped else counters
 
 
-def _moved(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+def _increases(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
     moved = {name: value - before[name] for name, value in after.items() if name in before}
     for name, difference in moved.items():
         if difference < 0:

@@ -57,8 +57,8 @@ class Pings:
 
         return at_once(one, self._nodes)
 
-    def _without(self, answer: str, found: Sequence[str]) -> Iterator[tuple[Node, Node]]:
-        for node, printed in zip(self._nodes, found, strict=True):
+    def _without(self, answer: str, answers: Sequence[str]) -> Iterator[tuple[Node, Node]]:
+        for node, printed in zip(self._nodes, answers, strict=True):
             silent = printed.splitlines()
             yield from (
                 (node, other) for other in self._nodes if f"{answer} {other.link.ipv4}" in silent
@@ -82,9 +82,9 @@ class Pings:
     def mtu_end_to_end(self) -> str:
         """Packets as large as each interface sends arrive whole; asks only if nobody has."""
         with self._lock:
-            found = self._found if self._found is not None else self._ask()
+            answers = self._found if self._found is not None else self._ask()
         for answer in (_ONLY_SMALL, _NOTHING):
-            for node, other in self._without(answer, found):
+            for node, other in self._without(answer, answers):
                 raise TestbedError(
                     f"packets of {node.link.mtu} bytes do not get from {node.name} to {other.name}",
                     cause=f"{other.name} has an MTU of {other.link.mtu}, or a switch between them "

@@ -74,15 +74,15 @@ def check(plan: Plan, sides: tuple[Side, Side], built: Sequence[Driver], say: Sa
         troubles: list[Trouble] = []
         counts, differing, unsteady = None, {}, {}
         if not without:
-            found, troubles = _tests(driven, machines, say)
-            if found:
-                counts, differing, unsteady = found.counts, found.different, found.unsteady
+            compared, troubles = _tests(driven, machines, say)
+            if compared:
+                counts, differing, unsteady = compared.counts, compared.different, compared.unsteady
         sent = []
         for number, one in enumerate(driven):
             say(f"sending {COUNT:,} hostile frames to {one.which}")
-            count, said = _frames(one, machines, number, plan.seed)
+            count, new_troubles = _frames(one, machines, number, plan.seed)
             sent.append(count)
-            troubles += said
+            troubles += new_troubles
     return Check(
         tests=counts,
         not_run=_no_tests(without),
@@ -152,8 +152,8 @@ class _Machines:
                 return ()
             time.sleep(0.1)
         console = testbed.state.console(node.name)
-        said = kernel_log.complaints(console[-_CONSOLE_LINES:]) or console[-1:]
-        why = "".join(said[:1])
+        complaints = kernel_log.complaints(console[-_CONSOLE_LINES:]) or console[-1:]
+        why = "".join(complaints[:1])
         for during in (TESTS, FRAMES):  # which is said anyway
             why = why.removesuffix(f" ({during})")
         return (f"the node died: {why}", *last_words(console))
@@ -169,10 +169,10 @@ def _carrying(one: _Driven, node: Node) -> Iterator[None]:
 
 
 @contextmanager
-def _watched(
-    sides: Sequence[tuple[_Driven, Node]], during: str, machines: _Machines, found: list[Trouble]
+def _watch(
+    sides: Sequence[tuple[_Driven, Node]], during: str, machines: _Machines, troubles: list[Trouble]
 ) -> Iterator[None]:
-    """Add to `found` what the nodes complain about, that they die, or what else goes wrong.
+    """Add to `troubles` what the nodes complain about, that they die, or what else goes wrong.
 
     An error that could be either side's is raised.
     """
@@ -182,23 +182,23 @@ def _watched(
         yield
     except TestbedError as raised:
         error = raised
-    before = len(found)
+    before = len(troubles)
     for (one, node), mark in zip(sides, marks, strict=True):
-        said = machines.death(node, seconds=_DEATH_SECONDS if error else 0)
-        if not said:
+        complaints = machines.death(node, seconds=_DEATH_SECONDS if error else 0)
+        if not complaints:
             try:
-                said = tuple(kernel_log.upset_since(node, mark))
+                complaints = tuple(kernel_log.upset_since(node, mark))
             except TestbedError as silent:
-                said = machines.death(node, seconds=_DEATH_SECONDS) or _said(silent)
-        if said:
-            found.append(Trouble(one.which, during, said))
-    if error and len(found) == before:
+                complaints = machines.death(node, seconds=_DEATH_SECONDS) or _error_lines(silent)
+        if complaints:
+            troubles.append(Trouble(one.which, during, complaints))
+    if error and len(troubles) == before:
         if len(sides) > 1:
             raise error
-        found.append(Trouble(sides[0][0].which, during, _said(error)))
+        troubles.append(Trouble(sides[0][0].which, during, _error_lines(error)))
 
 
-def _said(error: TestbedError) -> tuple[str, ...]:
+def _error_lines(error: TestbedError) -> tuple[str, ...]:
     return (error.what, *error.cause.splitlines())
 
 
@@ -208,33 +208,33 @@ def _tests(
     nodes = [machines.of(one, number)[0] for number, one in enumerate(driven)]
     say("running rdma-core's tests on base and change")
     troubles: list[Trouble] = []
-    found: rdma_core_tests.Compared | None = None
+    compared: rdma_core_tests.Compared | None = None
     pairs = list(zip(driven, nodes, strict=True))
-    with ExitStack() as held:
-        held.enter_context(_watched(pairs, TESTS, machines, troubles))
+    with ExitStack() as stack:
+        stack.enter_context(_watch(pairs, TESTS, machines, troubles))
         for one, node in pairs:
-            held.enter_context(_carrying(one, node))
-        found = rdma_core_tests.compare(
+            stack.enter_context(_carrying(one, node))
+        compared = rdma_core_tests.compare(
             (nodes[0], nodes[1]), (driven[0].line, driven[1].line), _TRANSPORTS
         )
     if troubles:
         for one in driven:
             machines.forget(one)
-    return found, troubles
+    return compared, troubles
 
 
 def _frames(one: _Driven, machines: _Machines, number: int, seed: int) -> tuple[int, list[Trouble]]:
     victim, attacker = machines.of(one, number)
     sent = 0
     troubles: list[Trouble] = []
-    with ExitStack() as held:
-        held.enter_context(_watched([(one, victim)], FRAMES, machines, troubles))
-        held.enter_context(_carrying(one, victim))
+    with ExitStack() as stack:
+        stack.enter_context(_watch([(one, victim)], FRAMES, machines, troubles))
+        stack.enter_context(_carrying(one, victim))
         offer_roce_v1([victim])
         remove_device(attacker)  # it could answer
         victim.run(["ip", "link", "set", victim.link.netdev, "promisc", "on"])
-        target, _ = held.enter_context(hostile_frames.installed(victim, one.line))
-        _, fuzz = held.enter_context(hostile_frames.installed(attacker, one.line))
+        target, _ = stack.enter_context(hostile_frames.install(victim, one.line))
+        _, fuzz = stack.enter_context(hostile_frames.install(attacker, one.line))
         with hostile_frames.targets(victim, target, attacker.link.ipv4) as on:
             for version in hostile_frames.KINDS:
                 sent += hostile_frames.attack(

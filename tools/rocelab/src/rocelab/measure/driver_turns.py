@@ -83,12 +83,12 @@ def check_stages(plan: Plan) -> None:
 
 def drivers(plan: Plan, sides: Sequence[Side], say: Say) -> list[Driver]:
     """Return each side's driver, built if necessary."""
-    found = []
+    built = []
     for side in sides:
         if side.is_built:
             say(f"building the driver of {side.text}")
-        found.append(driver(side, side.line or plan.testbed.line))
-    return found
+        built.append(driver(side, side.line or plan.testbed.line))
+    return built
 
 
 def driver(side: Side, line: str) -> Driver:
@@ -161,9 +161,9 @@ class Machines:
         """Yield the side's machines with its driver and settings; the latter are undone."""
         testbed = self.of(side)
         prepare(testbed.nodes, driver, (), side.parameters)
-        with ExitStack() as held:
+        with ExitStack() as stack:
             for machine in machines(testbed.nodes):
-                held.enter_context(sysctls(machine, side.sysctls))
+                stack.enter_context(sysctls(machine, side.sysctls))
             if self._plan.roce_v1:
                 offer_roce_v1(testbed.nodes)
             yield testbed
@@ -226,7 +226,7 @@ def measure(
     `commands`: the plan's own may run on hosts. Raises CellError if a cell fails: a comparison of
     what is left would mislead.
     """
-    found: tuple[list[Path], list[Path]] = (list(known), [])
+    runs: tuple[list[Path], list[Path]] = (list(known), [])
     number, total = 1, 1
     while number <= total:
         order = (0, 1) if base_first(plan.seed, number) else (1, 0)
@@ -237,9 +237,9 @@ def measure(
             with made.carrying(sides[which], built[which]) as testbed:
                 total = rounds_of(plan, testbed, rounds)
                 progress.note(f"round {number} of {total}: {name}, {sides[which].text}")
-                found[which].append(_once(plan, name, number, testbed, out, progress, commands))
+                runs[which].append(_once(plan, name, number, testbed, out, progress, commands))
         number += 1
-    return Sides(tuple(found[0]), tuple(found[1]))
+    return Sides(tuple(runs[0]), tuple(runs[1]))
 
 
 def measure_one(
@@ -254,15 +254,15 @@ def measure_one(
     progress: Progress,
 ) -> tuple[Path, ...]:
     """Measure one side several times. Run folders go into `out`. Raises as `measure` does."""
-    found: list[Path] = []
+    runs: list[Path] = []
     total = 1
     with made.carrying(side, driver) as testbed:
-        while len(found) < total:
+        while len(runs) < total:
             total = rounds_of(plan, testbed, rounds)
-            number = len(found) + 1
+            number = len(runs) + 1
             progress.note(f"round {number} of {total}: {side.text}")
-            found.append(_once(plan, name, number, testbed, out, progress))
-    return tuple(found)
+            runs.append(_once(plan, name, number, testbed, out, progress))
+    return tuple(runs)
 
 
 def _once(
@@ -287,11 +287,11 @@ def _once(
     if outcome.error is not None:
         raise outcome.error
     if outcome.exit_code is not ExitCode.OK:
-        raise _failed(outcome)
+        raise _failure(outcome)
     return outcome.path
 
 
-def _failed(outcome: runner.RunOutcome) -> RocelabError:
+def _failure(outcome: runner.RunOutcome) -> RocelabError:
     return CellError(
         f"{', '.join(outcome.failed)} failed",
         cause="the change breaks it, or the benchmark itself failed",

@@ -45,8 +45,8 @@ def describe(nodes: Sequence[Node]) -> dict[str, dict[str, Any]]:
 
 
 def _node(node: Node) -> dict[str, Any]:
-    found = verbs_ports.find(node)
-    soft, adapter = found.soft, next((p for p in found.adapters if p != found.soft), None)
+    ports = verbs_ports.find(node)
+    soft, adapter = ports.soft, next((p for p in ports.adapters if p != ports.soft), None)
     netdev = node.link.netdev
     commands: dict[str, Sequence[str]] = {
         "kernel": ("uname", "-rv"),
@@ -55,7 +55,7 @@ def _node(node: Node) -> dict[str, Any]:
         "path": ("modinfo", "-n", "rdma_rxe"),
         "nic": ("ethtool", "-i", netdev),
         "offloads": ("ethtool", "--json", "-k", netdev),
-        "settings": machine_settings.command(node.link, next(iter(found.adapters), None)),
+        "settings": machine_settings.command(node.link, next(iter(ports.adapters), None)),
         **{f"ethtool {letter}": ("ethtool", "--json", letter, netdev) for letter in _INTERRUPTS},
         "sysctls": ("sysctl", "-e", *SYSCTLS),
         "crypto": ("cat", "/proc/crypto"),
@@ -66,41 +66,41 @@ def _node(node: Node) -> dict[str, Any]:
             commands[f"driver of {port}"] = ("sh", "-c", _VERBS_DRIVER, "sh", port.device)
             commands[f"{port}"] = ("ibv_devinfo", "-d", port.device, "-i", str(port.port))
     answers = outputs(node, list(commands.values()), timeout=_TIMEOUT)
-    said = dict(zip(commands, answers, strict=True))
+    printed = dict(zip(commands, answers, strict=True))
 
-    def described(port: VerbsPort | None) -> dict[str, Any] | None:
+    def describe(port: VerbsPort | None) -> dict[str, Any] | None:
         if port is None:
             return None
         return {
             "device": port.device,
             "port": port.port,
-            "driver": verbs_driver(said[f"driver of {port}"]),
-            "active_mtu": active_mtu(said[f"{port}"]),
+            "driver": verbs_driver(printed[f"driver of {port}"]),
+            "active_mtu": active_mtu(printed[f"{port}"]),
         }
 
     return {
-        "kernel": said["kernel"].strip() or None,
-        "cpu": _or_none(cpu, said["cpu"]),
-        "driver": {**module_ids(said["module"]), "path": said["path"].strip() or None},
-        "verbs": described(soft),
-        "adapter": described(adapter),
+        "kernel": printed["kernel"].strip() or None,
+        "cpu": _or_none(cpu, printed["cpu"]),
+        "driver": {**module_ids(printed["module"]), "path": printed["path"].strip() or None},
+        "verbs": describe(soft),
+        "adapter": describe(adapter),
         "nic": {
             "netdev": netdev,
-            "driver": nic_driver(said["nic"]),
+            "driver": nic_driver(printed["nic"]),
             "mtu": node.link.mtu,
             "ipv4": node.link.ipv4,
             "mac": node.link.mac,
-            "offloads": _or_none(offloads, said["offloads"]),
+            "offloads": _or_none(offloads, printed["offloads"]),
         },
-        "settings": machine_settings.parse(said["settings"]),
+        "settings": machine_settings.parse(printed["settings"]),
         "interrupts": {
             name: value
             for letter, group in _INTERRUPTS.items()
-            for name, value in settings(group, said[f"ethtool {letter}"]).items()
+            for name, value in settings(group, printed[f"ethtool {letter}"]).items()
         },
-        "sysctls": sysctls(said["sysctls"]),
-        "crc32_drivers": crc32_drivers(said["crypto"]),
-        "packages": packages(said["packages"]),
+        "sysctls": sysctls(printed["sysctls"]),
+        "crc32_drivers": crc32_drivers(printed["crypto"]),
+        "packages": packages(printed["packages"]),
     }
 
 
@@ -148,13 +148,13 @@ def cpu(cpuinfo: str) -> dict[str, Any]:
 
 def module_ids(listing: str) -> dict[str, str | None]:
     """Parse a module's `version` and `srcversion` from `grep -r ""`; missing ones are None."""
-    found: dict[str, str | None] = {"version": None, "srcversion": None}
+    ids: dict[str, str | None] = {"version": None, "srcversion": None}
     for line in listing.splitlines():
         path, _, value = line.partition(":")
         name = path.rpartition("/")[2]
-        if name in found:
-            found[name] = value.strip()
-    return found
+        if name in ids:
+            ids[name] = value.strip()
+    return ids
 
 
 def nic_driver(listing: str) -> str | None:

@@ -65,7 +65,7 @@ def find(link: CountedLink, wire: Path, client: str) -> None:
         link.altered += Altered.by(event)
     _compare(link, len(requests))
     for fault in link.faults:
-        if fault.action is Action.KILL and (first := _unanswered(requests, rows, client)):
+        if fault.action is Action.KILL and (first := _first_unacknowledged(requests, rows, client)):
             link.events.append(first.event(fault))
     link.met |= {event.fault for event in link.events}
 
@@ -95,19 +95,23 @@ def _requests(rows: pl.DataFrame, client: str) -> Iterator[Request]:
 def _compare(link: CountedLink, requests: int) -> None:
     if not link.of_packets:
         return
-    found = [(event.fault, event.done) for event in link.events]
-    wanted = {fault.name: found.count((fault.name, str(fault.action))) for fault in link.of_packets}
+    seen = [(event.fault, event.done) for event in link.events]
+    expected = {
+        fault.name: seen.count((fault.name, str(fault.action))) for fault in link.of_packets
+    }
     counted = {each.fault: each.met for each in link.counted}
-    if link.requests != requests or counted != wanted:
+    if link.requests != requests or counted != expected:
         raise CellError(
             f"tc counted {link.requests} requests and met {counted}; "
-            f"the capture has {requests}, of which these are {wanted}",
+            f"the capture has {requests}, of which these are {expected}",
             cause="the capture lost frames, or something else sends RoCE between the two nodes",
             action="Look at wire.pcap in the cell's folder, and run it again.",
         )
 
 
-def _unanswered(requests: Sequence[Request], rows: pl.DataFrame, client: str) -> Request | None:
+def _first_unacknowledged(
+    requests: Sequence[Request], rows: pl.DataFrame, client: str
+) -> Request | None:
     """Return the first request that the server never acknowledged, of the last connection."""
     if not requests:
         return None

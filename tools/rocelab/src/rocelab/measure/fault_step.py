@@ -63,13 +63,13 @@ def faulty(rig: Rig, cell: Cell, device: str) -> Iterator[Link]:
         yield counted
 
 
-def drained(link: Link, rig: Rig) -> None:
+def drain(link: Link, rig: Rig) -> None:
     """Wait until faults hold no packet back."""
     if isinstance(link, CountedLink):
         traffic_control.drained(rig.nodes[1], link)
 
 
-def placed(link: Link, wire: Path, rig: Rig) -> None:
+def place_faults(link: Link, wire: Path, rig: Rig) -> None:
     """Find what faults met in the capture, where they did not say so. Raises CellError."""
     if isinstance(link, CountedLink):
         # takes polars, which a run without faults need not load
@@ -78,7 +78,7 @@ def placed(link: Link, wire: Path, rig: Rig) -> None:
         fault_places.find(link, wire, rig.nodes[0].link.ipv4)
 
 
-def managed(wire: Path) -> int:
+def count_cm_packets(wire: Path) -> int:
     """Return the number of the connection manager's packets in a capture: to queue pair 1."""
     import polars as pl
 
@@ -105,15 +105,17 @@ def record(
 
     faults_document.write(step, link.events, link.passed, unlisted=link.unlisted)
     client = rig.nodes[0].link.ipv4
-    found = recovery(step / layout.WIRE_CAPTURE, client, link.events)
-    ended = {} if failed is None else {"ended": _ended(found, failed, step, rig.nodes[0])}
+    result = recovery(step / layout.WIRE_CAPTURE, client, link.events)
+    ended = (
+        {} if failed is None else {"ended": _end_of_connection(result, failed, step, rig.nodes[0])}
+    )
     counted = {
         node: {name: counters.rxe[name] for name in _COUNTERS if counters.rxe.get(name)}
         for node, counters in moved.items()
     }
     by_tc = {"tc": _by_tc(link)} if isinstance(link, CountedLink) else {}
     never = [fault.name for fault in link.faults if fault.name not in link.met]
-    return {"faults": {**asdict(found), "driver": counted, "never_met": never, **ended, **by_tc}}
+    return {"faults": {**asdict(result), "driver": counted, "never_met": never, **ended, **by_tc}}
 
 
 def _by_tc(link: CountedLink) -> dict[str, Any]:
@@ -124,11 +126,13 @@ def _by_tc(link: CountedLink) -> dict[str, Any]:
     }
 
 
-def _ended(found: Recovery, failed: Completed, step: Path, client: Node) -> dict[str, Any]:
+def _end_of_connection(
+    result: Recovery, failed: Completed, step: Path, client: Node
+) -> dict[str, Any]:
     """How the client's connection ended, as capture, driver and application saw it."""
     trace = step / layout.events(machine_of(client).name)
     waited = driver_trace.gave_up_after_ns(trace.read_text("utf-8")) if trace.exists() else None
-    tried = found.unanswered
+    tried = result.unanswered
     return {
         "exit_status": failed.returncode,
         "completion_status": perftest.completion_error(failed.stdout + failed.stderr),

@@ -17,7 +17,7 @@ from rocelab.testbed.node.endpoint import machines
 
 
 @contextmanager
-def prepared(
+def prepare(
     transfer: Transfer, job: Job, transport: Transport, client: Node, server: Node
 ) -> Iterator[Job]:
     """Make a file of random bytes where the transfer begins, and a folder for it where it ends.

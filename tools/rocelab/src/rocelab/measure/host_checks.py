@@ -59,7 +59,7 @@ _SECONDS, _EMULATED_SECONDS = 10, 120
 
 
 @contextmanager
-def opened(hosts: Sequence[Host], transport: Transport) -> Iterator[Iterator[LaunchCheck]]:
+def open_checks(hosts: Sequence[Host], transport: Transport) -> Iterator[Iterator[LaunchCheck]]:
     """Log in to the hosts and yield the checks of what `transport` needs there, quick ones first.
 
     Raises MissingError if ssh(1) is not installed.
@@ -93,7 +93,7 @@ def _checks(
     stack: ExitStack,
 ) -> Iterator[LaunchCheck]:
     for host, login in zip(hosts, logins, strict=True):
-        yield LaunchCheck(f"login {host.name}", _said(login))
+        yield LaunchCheck(f"login {host.name}", _login_check(login))
     pairs = [
         (host, node) for host, node in zip(hosts, logins, strict=True) if isinstance(node, SshNode)
     ]
@@ -105,7 +105,7 @@ def _checks(
     try:
         testbed = ssh_testbed.on(nodes, hosts, [transport], stack)
     except RocelabError as error:
-        yield LaunchCheck("testbed", _said(error))
+        yield LaunchCheck("testbed", _login_check(error))
         return
     over = testbed.over(transport)
     pings = Pings(over.nodes)
@@ -116,7 +116,7 @@ def _checks(
     try:
         rig = Rig.on(testbed).first(len(nodes), transport)
     except RocelabError as error:
-        yield LaunchCheck("verbs devices", _said(error))
+        yield LaunchCheck("verbs devices", _login_check(error))
         return
     broken = []
 
@@ -141,7 +141,7 @@ def _checks(
             yield check
 
 
-def _said(login: SshNode | RocelabError) -> Callable[[], str]:
+def _login_check(login: SshNode | RocelabError) -> Callable[[], str]:
     def run() -> str:
         if isinstance(login, RocelabError):
             raise login
@@ -215,18 +215,18 @@ def probes(nodes: Sequence[Node]) -> str:
 
     def one(node: Node) -> dict[str, str]:
         listing = node.root.run(("sh", "-c", _VERSIONS, "sh", *Probe), check=False).stdout
-        found = {}
+        by_probe = {}
         for line in listing.splitlines():
             name, _, rest = line.partition(": ")
             version = _VERSION.search(rest)
             if name in list(Probe) and version:
-                found[name] = version[1]
+                by_probe[name] = version[1]
             elif _UNABLE in rest:
                 unable.setdefault(node.name, rest)
-        return found
+        return by_probe
 
-    found = dict(zip((node.name for node in nodes), at_once(one, nodes), strict=True))
-    for name, versions in found.items():
+    by_host = dict(zip((node.name for node in nodes), at_once(one, nodes), strict=True))
+    for name, versions in by_host.items():
         if lacks := [str(probe) for probe in Probe if probe not in versions]:
             raise TestbedError(
                 f"{name} has no {', '.join(lacks)}",
@@ -234,13 +234,13 @@ def probes(nodes: Sequence[Node]) -> str:
                 or "the host is not prepared, or root's PATH there lacks /usr/local/sbin",
                 action="Run `rocelab hosts prepare`.",
             )
-    if len({tuple(sorted(versions.items())) for versions in found.values()}) > 1:
+    if len({tuple(sorted(versions.items())) for versions in by_host.values()}) > 1:
         raise TestbedError(
-            f"the hosts have different probes: {found}",
+            f"the hosts have different probes: {by_host}",
             cause="they were prepared by different versions of rocelab",
             action="Run `rocelab hosts prepare` again.",
         )
-    return ", ".join(f"{name} {version}" for name, version in next(iter(found.values())).items())
+    return ", ".join(f"{name} {version}" for name, version in next(iter(by_host.values())).items())
 
 
 def capture(nodes: Sequence[Node]) -> str:
@@ -262,11 +262,11 @@ def both_ways(testbed: SshTestbed) -> str:
     first, ends = testbed.nodes[0], testbed.control or ()
     others = list(zip(testbed.nodes[1:], ends[1:], strict=True))
     answers = at_once(lambda other: reaches([first], other[0], other[1].address), others)
-    for (node, end), (said,) in zip(others, answers, strict=True):
-        if said:
+    for (node, end), (error,) in zip(others, answers, strict=True):
+        if error:
             raise TestbedError(
                 f"{first.name} does not reach {node.name} at {end.address} ({end.netdev})",
-                cause=said,
+                cause=error,
                 action=f"On {first.name}: `ping {end.address}`; allow TCP there, or name another "
                 "network with `control` in the inventory.",
             )
@@ -308,10 +308,10 @@ def _exchange(rig: Rig, transport: Transport) -> None:
         pair.run(TOOLS[cell.test.tool], job, *rig.nodes, timeout=limit)
     except CellError as error:
         moved = [now.since(then) for now, then in zip(rig.counters(), before, strict=True)]
-        raise _explained(rig, moved, transport, error) from error
+        raise _explain_loss(rig, moved, transport, error) from error
 
 
-def _explained(
+def _explain_loss(
     rig: Rig, moved: Sequence[Counters], transport: Transport, error: CellError
 ) -> CellError:
     """Say which way packets were lost, if the counters of rxe show it."""

@@ -52,10 +52,10 @@ def check(plan: Plan, sides: Sequence[Side]) -> None:
         )
     driver_turns.check_stages(plan)
     for side in sides:
-        for what, wanted in (("MTU", side.mtu), ("kernel", side.line)):
-            if wanted is not None:
+        for label, value in (("MTU", side.mtu), ("kernel", side.line)):
+            if value is not None:
                 raise UsageError(
-                    f"{side.text!a} asks for another {what} than the hosts have",
+                    f"{side.text!a} asks for another {label} than the hosts have",
                     cause="on hosts only the driver, its parameters and sysctls are exchanged",
                     action="Leave out mtu: and line:, or --inventory: rocelab then boots virtual "
                     "machines.",
@@ -104,7 +104,7 @@ class Hosts:
             nodes = self._login.enter_context(connect.connected(self._hosts, root_for=_WHAT_FOR))
             check_alike(nodes)
             self._lease.enter_context(lease.held(nodes))
-            found = at_once(loaded_driver.read, nodes)
+            drivers = at_once(loaded_driver.read, nodes)
             transports = {cell.transport for cell in self._plan.cells()}
             # this loads the driver where none is loaded, and adds missing devices
             testbed = ssh_testbed.under_lease(nodes, self._hosts, transports)
@@ -114,7 +114,7 @@ class Hosts:
                 nodes,
                 owed=[
                     replace(one, devices=before.devices if before else ())
-                    for one, before in zip(now, found, strict=True)
+                    for one, before in zip(now, drivers, strict=True)
                 ],
                 devices=[one.devices for one in now],
                 work=[self._lease.enter_context(host_build.work_folder(node)) for node in nodes],
@@ -138,11 +138,11 @@ class Hosts:
             self._placed[key] = (
                 self._send(there, Path(path), number)
                 if path
-                else self._spread(there, self._built_there(there, side, number), number)
+                else self._spread(there, self._build_there(there, side, number), number)
             )
         return self._placed[key]
 
-    def _built_there(self, there: _Borrowed, side: Side, number: int) -> str:
+    def _build_there(self, there: _Borrowed, side: Side, number: int) -> str:
         first, work = there.nodes[0], there.work[0]
         if not self._has_sources:
             host_build.check_tools(first, host_build.MODULE_TOOLS)
@@ -184,9 +184,9 @@ class Hosts:
 
         at_once(one, there.each())
         self._exchanged = True
-        with ExitStack() as held:
+        with ExitStack() as stack:
             for node in there.nodes:
-                held.enter_context(driver_turns.sysctls(node, side.sysctls))
+                stack.enter_context(driver_turns.sysctls(node, side.sysctls))
             if self._plan.roce_v1:
                 offer_roce_v1(there.testbed.over(TRANSPORTS["rxe-v1"]).nodes)
             yield there.testbed

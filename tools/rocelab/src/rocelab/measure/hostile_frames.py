@@ -86,9 +86,9 @@ def messages(qpns: dict[str, list[int]], va: int, rkey: int) -> list[bytes]:
     """Return BTH to pad of correct packets for the queue pairs: all kinds of packets."""
     atomic = struct.pack(">QIQQ", va, rkey, 1, 1)
     imm, original = b"\x12\x34\x56\x78", bytes(8)
-    found = []
+    packets = []
     for qpn in qpns["rc"]:
-        found += [
+        packets += [
             _packet("RC_SEND_ONLY", qpn, 0, payload=bytes(65)),
             _packet("RC_SEND_FIRST", qpn, 0, payload=bytes(1024)),
             _packet("RC_SEND_MIDDLE", qpn, 1, payload=bytes(1024)),
@@ -113,20 +113,20 @@ def messages(qpns: dict[str, list[int]], va: int, rkey: int) -> list[bytes]:
             _packet("RC_ATOMIC_ACKNOWLEDGE", qpn, 5, _aeth(0x1F, 1) + original),
         ]
     for qpn in qpns["uc"]:
-        found += [
+        packets += [
             _packet("UC_SEND_FIRST", qpn, 0, payload=bytes(1024)),
             _packet("UC_SEND_LAST", qpn, 1, payload=bytes(9)),
             _packet("UC_RDMA_WRITE_ONLY", qpn, 0, _reth(va, rkey, 64), bytes(64)),
         ]
     for qpn, qkey in [*((qpn, QKEY) for qpn in qpns["ud"]), (1, GSI_QKEY)]:
-        found += [
+        packets += [
             _packet("UD_SEND_ONLY", qpn, 0, _deth(qkey, 17), bytes(256)),
             _packet("UD_SEND_ONLY_WITH_IMMEDIATE", qpn, 0, _deth(qkey, 17) + imm, bytes(3)),
         ]
-    return found
+    return packets
 
 
-def templates(kind: str, target: End, attacker: End, found: Sequence[bytes]) -> list[bytes]:
+def templates(kind: str, target: End, attacker: End, packets: Sequence[bytes]) -> list[bytes]:
     """Return frames with these packets, and one to a multicast group without members.
 
     frame_fuzz computes their ICRC and checksums.
@@ -138,7 +138,7 @@ def templates(kind: str, target: End, attacker: End, found: Sequence[bytes]) -> 
     )
     lost = _packet("UD_SEND_ONLY", 0xFFFFFF, 0, _deth(QKEY, 17), bytes(64))
     return [
-        *(_frame(kind, target, attacker, packet) for packet in found),
+        *(_frame(kind, target, attacker, packet) for packet in packets),
         _frame(kind, group, attacker, lost),
     ]
 
@@ -231,9 +231,9 @@ def attack(
 ) -> int:
     """Send mutations of one RoCE version, and wait until they have arrived; returns how many."""
     arrived, sent = arrivals(victim), 0
-    found = messages(on.qpns[version], on.va, on.rkey)
+    packets = messages(on.qpns[version], on.va, on.rkey)
     for kind in KINDS[version]:
-        frames = templates(kind, end_of(victim, kind), end_of(attacker, kind), found)
+        frames = templates(kind, end_of(victim, kind), end_of(attacker, kind), packets)
         sent += send(attacker, program, frames, count // len(KINDS[version]), seed)
     deadline = time.monotonic() + 120 * patience
     while arrivals(victim) - arrived < sent:
@@ -247,7 +247,7 @@ def attack(
 
 
 @contextmanager
-def installed(node: Node, line: str) -> Iterator[tuple[str, str]]:
+def install(node: Node, line: str) -> Iterator[tuple[str, str]]:
     """Have verbs_target and frame_fuzz on a node; yields their paths there."""
     with private_folder(node, "check") as folder:
         paths = f"{folder}/verbs_target", f"{folder}/frame_fuzz"

@@ -54,7 +54,7 @@ def parse(listing: str) -> dict[str, str]:
     named = {name.strip(): text for name, _, text in (part.partition("\n") for part in sections)}
     return {
         name: value
-        for name, value in (*_processors(sysfs), *_interface(sysfs), *_reported(named))
+        for name, value in (*_processors(sysfs), *_interface(sysfs), *_tool_settings(named))
         if value
     }
 
@@ -67,8 +67,8 @@ def _processors(sysfs: dict[str, str]) -> Iterator[tuple[str, str]]:
     yield "SMT", {"1": "on", "0": "off"}.get(sysfs.get("smt/active", ""), "")
     states: dict[int, dict[str, str]] = {}
     for path, value in sysfs.items():
-        if found := _STATE.fullmatch(path):
-            states.setdefault(int(found[1]), {})[found[2]] = value
+        if match := _STATE.fullmatch(path):
+            states.setdefault(int(match[1]), {})[match[2]] = value
     yield (
         "C-states",
         ", ".join(
@@ -92,7 +92,9 @@ def _interface(sysfs: dict[str, str]) -> Iterator[tuple[str, str]]:
     node = by_end.get("device/numa_node", "")
     yield "NUMA node of the adapter", node if node.isdecimal() else ""
     now, most = (
-        " x".join(by_end.get(f"device/{which}_link_{what}", "") for what in ("speed", "width"))
+        " x".join(
+            by_end.get(f"device/{which}_link_{quantity}", "") for quantity in ("speed", "width")
+        )
         for which in ("current", "max")
     )
     if now != " x":
@@ -109,7 +111,7 @@ def _interface(sysfs: dict[str, str]) -> Iterator[tuple[str, str]]:
         yield name, ", ".join(sorted(prio for prio, value in enabled.items() if value == "1"))
 
 
-def _reported(sections: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _tool_settings(sections: dict[str, str]) -> Iterator[tuple[str, str]]:
     """What ethtool and dcb print."""
     for section, label, name in (
         ("fec", r"Active FEC encodings?", "FEC"),
@@ -117,13 +119,13 @@ def _reported(sections: dict[str, str]) -> Iterator[tuple[str, str]]:
         ("pause", "TX", "pause, sent"),
         ("driver", "firmware-version", "firmware"),
     ):
-        found = re.search(rf"^{label}:[ \t]*(\S[^\n]*)$", sections.get(section, ""), re.MULTILINE)
-        yield name, found[1].strip()[:80] if found else ""
+        match = re.search(rf"^{label}:[ \t]*(\S[^\n]*)$", sections.get(section, ""), re.MULTILINE)
+        yield name, match[1].strip()[:80] if match else ""
     for section, name in (("pfc", "PFC"), ("trust", "DSCP priorities")):
         yield name, " ".join(sections.get(section, "").split())[:160]
 
 
 def _all(sysfs: dict[str, str], pattern: re.Pattern[str]) -> str:
     """The values of all such paths, each once."""
-    found = {value for path, value in sysfs.items() if pattern.fullmatch(path)}
-    return ", ".join(sorted(found, key=lambda value: (len(value), value)))[:160]
+    values = {value for path, value in sysfs.items() if pattern.fullmatch(path)}
+    return ", ".join(sorted(values, key=lambda value: (len(value), value)))[:160]

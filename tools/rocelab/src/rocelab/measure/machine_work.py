@@ -55,7 +55,7 @@ class Work:
 
 
 @contextmanager
-def counted(
+def count_work(
     nodes: Sequence[Node], work: dict[str, Work], others: dict[str, float] | None = None
 ) -> Iterator[None]:
     """Put into `work`, on exit, what the processors of each machine worked meanwhile.
@@ -70,16 +70,16 @@ def counted(
         earlier = at_once(_read, each)
         at_once(lambda machine: machine.run(("sleep", _LOOK)), each)
         for name, first, last in zip(names, earlier, at_once(_read, each), strict=True):
-            if (busy := _worked(first, last)) is not None and first and last:
+            if (busy := _work_between(first, last)) is not None and first and last:
                 others[name] = busy.ns / (last.now - first.now)
     before = at_once(_read, each)
     yield
     for name, first, last in zip(names, before, at_once(_read, each), strict=True):
-        if (busy := _worked(first, last)) is not None:
+        if (busy := _work_between(first, last)) is not None:
             work[name] = busy
 
 
-def _worked(first: _Reading | None, last: _Reading | None) -> Work | None:
+def _work_between(first: _Reading | None, last: _Reading | None) -> Work | None:
     """What processors worked between two readings; None if that is not known."""
     if not first or not last or first.processors != last.processors or last.now <= first.now:
         return None
@@ -91,8 +91,8 @@ def _read(machine: Node) -> _Reading | None:
     if not machine.has_root:
         return None
     done = machine.root.run(("grep", "-E", _FIELDS, "/proc/timer_list"), check=False)
-    if found := parse(done.stdout):
-        return found
+    if reading := parse(done.stdout):
+        return reading
     files = ("/proc/timer_list", "/proc/stat")
     return parse(
         machine.root.run(("grep", "-h", "-E", "^now at |^cpu", *files), check=False).stdout
@@ -105,14 +105,14 @@ def parse(text: str) -> _Reading | None:
     ticks = {name: int(idle) + int(disk) for name, idle, disk in _TICKS.findall(text)}
     if now is not None and len(ticks) > 1:
         return _Reading(int(now[1]), ticks[""] * _TICK_NS, len(ticks) - 1, 2 * _TICK_NS)
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for name, number in _FIELD.findall(text):
-        found.setdefault(name, []).append(int(number))
-    idle = found.get("idle_sleeptime", [])
+        numbers.setdefault(name, []).append(int(number))
+    idle = numbers.get("idle_sleeptime", [])
     if now is None or not idle:
         return None
-    since = zip(found.get("tick_stopped", []), found.get("idle_entrytime", []), strict=False)
+    since = zip(numbers.get("tick_stopped", []), numbers.get("idle_entrytime", []), strict=False)
     open_ns = sum(max(0, int(now[1]) - entry) for stopped, entry in since if stopped)
     return _Reading(
-        int(now[1]), sum(idle) + sum(found.get("iowait_sleeptime", [])) + open_ns, len(idle)
+        int(now[1]), sum(idle) + sum(numbers.get("iowait_sleeptime", [])) + open_ns, len(idle)
     )

@@ -90,7 +90,7 @@ def parts(few: Watched, many: Watched, unwatched: float) -> Iterator[Value]:
     except ValueError:
         return
     more = many.point.messages - few.point.messages
-    gross = _slopes(_caused(few.split.busy), _caused(many.split.busy), more)
+    gross = _slopes(_by_messages(few.split.busy), _by_messages(many.split.busy), more)
     gross[IDLE_LOOP] = with_probes - sum(gross.values())
     watching = with_probes - unwatched
     yield Value(metrics.WATCHING_COST, metrics.MARGINAL, watching, "ns")
@@ -148,7 +148,7 @@ def _own(
     few: Split, many: Split, gross: Mapping[Account, float], more: int, rxestat_ns: float
 ) -> dict[Account, float]:
     """What the probes say that a message costs them, by the account that contains it, ns."""
-    events = _slopes(_caused(few.stretches), _caused(many.stretches), more)
+    events = _slopes(_by_messages(few.stretches), _by_messages(many.stretches), more)
     events[IDLE_LOOP] = (many.idle_stretches - few.idle_stretches) / more
     own = {account: count * many.event_ns for account, count in events.items()}
     driver = {account: ns for account, ns in gross.items() if account[1] == "rxe" and ns > 0}
@@ -178,7 +178,7 @@ def _shares(
     return shares
 
 
-def _caused(accounts: Mapping[Account, int]) -> dict[Account, int]:
+def _by_messages(accounts: Mapping[Account, int]) -> dict[Account, int]:
     """What messages can cause: not what other programs do, such as the shell of the server."""
     return {
         (context, owner): number

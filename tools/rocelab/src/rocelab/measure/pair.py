@@ -88,8 +88,8 @@ def _run_client(
     limited = (*environment, "timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
     done = client.run(marked(limited), timeout=timeout + 60, check=False)
     keep("client", done)
-    if found := tool.passing(done.returncode, done.stdout + done.stderr):
-        failed, action = found
+    if problem := tool.passing(done.returncode, done.stdout + done.stderr):
+        failed, action = problem
         raise TransientError(
             f"{job.test.program}, {job.size} bytes: {failed}", cause=_tail(done), action=action
         )
@@ -151,9 +151,9 @@ def _wait_for_end(process: Process, tool: Tool, job: Job, server: Node) -> Compl
 
 def _raise_failed(job: Job, done: Completed, timeout: int) -> NoReturn:
     stalled = done.returncode == _TIMED_OUT
-    what = f"did not end within {timeout} s" if stalled else f"exited with {done.returncode}"
+    problem = f"did not end within {timeout} s" if stalled else f"exited with {done.returncode}"
     raise (StallError if stalled else CellError)(
-        f"{job.test.program}, {job.size} bytes: the client {what}",
+        f"{job.test.program}, {job.size} bytes: the client {problem}",
         cause=_tail(done),
         action="If it was only slow, use fewer iterations or a larger `timeout` in the plan.",
     )

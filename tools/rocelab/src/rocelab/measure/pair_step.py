@@ -29,7 +29,7 @@ from rocelab.measure.command.attachment import Attachment
 from rocelab.measure.counters import Counters
 from rocelab.measure.probes import driver_events
 from rocelab.measure.probes.probe_session import ProbeError
-from rocelab.measure.probes.watched import watched
+from rocelab.measure.probes.watched import watch
 from rocelab.measure.rig import Rig
 from rocelab.measure.transport_proof import Check, Proof
 from rocelab.plans.benchmarks.pair_tools import TOOLS
@@ -133,7 +133,7 @@ def measure(
     """
     tool = TOOLS[cell.test.tool]
     nodes = _pair(tool, cell, rig.nodes)
-    capture, kept = into / layout.WIRE_CAPTURE, snaplen.choose(cell, (size,))
+    capture, frame_bytes = into / layout.WIRE_CAPTURE, snaplen.choose(cell, (size,))
     environment = quick_clock.environment(tool, rig.testbed.accelerator)
     # a pass of a part of the seconds, too, which are too few for parts of their own
     counts = cell.benchmark.message_cost
@@ -147,9 +147,9 @@ def measure(
         before = rig.counters()
         with (
             fault_step.faulty(rig, cell, ends[1].device) as link,
-            driver_events.recorded(rig.nodes, into, cell.benchmark.faults),
-            rig.testbed.capture(capture, snaplen=kept) as captured,
-            watched(
+            driver_events.record(rig.nodes, into, cell.benchmark.faults),
+            rig.testbed.capture(capture, snaplen=frame_bytes) as captured,
+            watch(
                 *(rig.probes, rig.nodes, cell.transport, [end.device for end in ends]),
                 (tool.client(job), tool.server_argv(job)),
                 into,
@@ -174,13 +174,13 @@ def measure(
                     keep=keep,
                     must_fail=must_fail,
                     environment=environment,
-                    around=machine_work.counted(rig.nodes, work, others) if counts else None,
+                    around=machine_work.count_work(rig.nodes, work, others) if counts else None,
                 )
-            fault_step.drained(link, rig)
-            moved = rig.settled(before)
+            fault_step.drain(link, rig)
+            moved = rig.settle(before)
         same = {"sha256": file_server.verify(tool.transfer, job, *nodes)} if tool.transfer else {}
     results = Measurement((), 0) if must_fail else tool.parse(ran, done.stdout)
-    fault_step.placed(link, capture, rig)
+    fault_step.place_faults(link, capture, rig)
     seen = witness.count(capture, captured, rig.testbed.control_ports)
     proven = transport_proof.prove(
         cell.transport,
@@ -189,11 +189,11 @@ def measure(
         results,
         lost=captured.lost,
         altered=link.altered,
-        managed=fault_step.managed(capture) if cell.benchmark.ends_with_error else None,
+        managed=fault_step.count_cm_packets(capture) if cell.benchmark.ends_with_error else None,
         own_tcp=cell.benchmark.command is not None,
         parts_early=tool.rdma_cm or cell.benchmark.command is not None,
     )
-    checks = tuple(probed(moved, into))
+    checks = tuple(probe_checks(moved, into))
     names = [node.name for node in rig.nodes]
     record = {
         "size": size,
@@ -203,11 +203,11 @@ def measure(
         "ends": {name: asdict(end) for name, end in zip(names, ends, strict=True)},
         "path_mtu": results.path_mtu,
         **same,
-        **_worked(work, results.sent),
+        **_work_document(work, results.sent),
         **({"others": others} if others else {}),
         **own,
         "counters": {name: c.as_json() for name, c in moved.items()},
-        **witness.record(kept, captured, seen),
+        **witness.record(frame_bytes, captured, seen),
         "proof": {**asdict(proven), "ok": proven.ok},
         "probe": [asdict(check) for check in checks],
         **fault_step.record(link, into, rig, moved, done if must_fail else None),
@@ -215,7 +215,7 @@ def measure(
     return Step(record, proven, checks, {size: results.values})
 
 
-def _worked(work: Mapping[str, machine_work.Work], sent: int) -> dict[str, Any]:
+def _work_document(work: Mapping[str, machine_work.Work], sent: int) -> dict[str, Any]:
     """What cell.json has of the work of each machine, and how many messages it was for."""
     if not work:
         return {}
@@ -274,23 +274,23 @@ def _ready(tool: Tool, job: Job, cell: Cell, rig: Rig) -> Iterator[Job]:
     """Set up what the job needs on its nodes, and yield the job."""
     nodes = _pair(tool, cell, rig.nodes)
     if tool.remote_disk:
-        with remote_disk.prepared(job, cell.transport, *nodes) as ready:
+        with remote_disk.prepare(job, cell.transport, *nodes) as ready:
             pair.run(tool, _short(ready), *nodes, timeout=cell.benchmark.timeout)
             yield ready
         return
     if cell.benchmark.command or (tool.rdma_cm and job.client.device):
-        found = (job.client, job.server)
-        with rdma_cm_mode.for_v1(nodes, found, cell.transport):
+        ends = (job.client, job.server)
+        with rdma_cm_mode.for_v1(nodes, ends, cell.transport):
             yield job
         return
     if tool.transfer is None:
         yield job
         return
-    with file_server.prepared(tool.transfer, job, cell.transport, *nodes) as ready:
+    with file_server.prepare(tool.transfer, job, cell.transport, *nodes) as ready:
         yield ready
 
 
-def probed(moved: Mapping[str, Counters], folder: Path) -> list[Check]:
+def probe_checks(moved: Mapping[str, Counters], folder: Path) -> list[Check]:
     """Compare what rxestat saw with what the driver counted, on every node where it ran."""
     with Directory.open(folder) as step:
         return [

@@ -66,7 +66,7 @@ class Estimate:
         """Add a finished cell."""
         self._seconds[_kind(cell)].append(seconds)
 
-    def left(self, cells: list[Cell]) -> float | None:
+    def seconds_left(self, cells: list[Cell]) -> float | None:
         """Estimate the seconds for these cells; None before the first cell has finished.
 
         A cell takes the mean of finished cells of its kind, or of all cells if there are none.

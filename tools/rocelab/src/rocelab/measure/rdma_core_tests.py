@@ -93,10 +93,10 @@ def _differing(pairs: Pairs) -> Pairs:
 
 def until_equal(run: Run) -> Compared:
     """Run all tests; those that differ again, up to RETRIES times."""
-    found = Compared((run(()),))
-    while found.different and len(found.tries) <= RETRIES:
-        found = Compared((*found.tries, run(list(found.different))))
-    return found
+    compared = Compared((run(()),))
+    while compared.different and len(compared.tries) <= RETRIES:
+        compared = Compared((*compared.tries, run(list(compared.different))))
+    return compared
 
 
 def compare(

@@ -32,7 +32,7 @@ Words = tuple[str, ...]
 
 
 @contextmanager
-def prepared(job: Job, transport: Transport, client: Node, server: Node) -> Iterator[Job]:
+def prepare(job: Job, transport: Transport, client: Node, server: Node) -> Iterator[Job]:
     """Yield the job with the folder in which the client finds the disk.
 
     Raises CellError when a node cannot serve or use such a disk, or when something of it is left
@@ -104,10 +104,10 @@ def _script(node: Node, folder: str) -> Iterator[None]:
 
 
 def _down(node: Node, folder: str) -> None:
-    if said := _script_says(node, folder, "down"):
+    if error := _script_says(node, folder, "down"):
         raise CellError(
             f"something of the disk is left on {node.name}",
-            cause=said,
+            cause=error,
             action=f"On {node.name}: look at `mount`, /sys/kernel/config and `dmesg`.",
         )
 
@@ -122,11 +122,11 @@ def _script_says(node: Node, folder: str, command: str) -> str:
     return done.stderr.strip()[-500:] or "?" if done.returncode else ""
 
 
-def _do(node: Node, job: Job, what: str, words: Words) -> None:
+def _do(node: Node, job: Job, task: str, words: Words) -> None:
     done = node.root.run(("sh", f"{job.folder}/{_SCRIPT}", *words), timeout=_TIMEOUT, check=False)
     if done.returncode:
         raise CellError(
-            f"{job.test.program}: {node.name} cannot {what}",
+            f"{job.test.program}: {node.name} cannot {task}",
             cause=done.stderr.strip()[-500:] or f"exit code {done.returncode}",
             action=f"On {node.name}: look at `dmesg`, and at docs/howto/storage.md for the modules "
             "that it needs.",

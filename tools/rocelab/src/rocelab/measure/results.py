@@ -101,18 +101,18 @@ def _step_values(
     """(size, node, value) of one step; size is None for what is of all its sizes together."""
     size = None if step["size"] is None else int(step["size"])
     with folder.step(cell.name, size) as raw:
-        found, sent = _measured(cell, step, raw)
-        measured = () if cell.benchmark.mpi or size is None else found[size]
+        by_size, sent = _measurements(cell, step, raw)
+        measured = () if cell.benchmark.mpi or size is None else by_size[size]
         if "timing" in step:
             with raw.folder(layout.TIMING) as apart:
-                timed, _ = _measured(cell, step["timing"], apart)
+                timed, _ = _measurements(cell, step["timing"], apart)
         else:
-            timed = found
-        for of, values in timed.items():
-            yield from ((of, record["client"], value) for value in values)
-        if timed is not found:
-            for of, values in found.items():
-                yield from ((of, record["client"], _while_watched(value)) for value in values)
+            timed = by_size
+        for one_size, values in timed.items():
+            yield from ((one_size, record["client"], value) for value in values)
+        if timed is not by_size:
+            for one_size, values in by_size.items():
+                yield from ((one_size, record["client"], _while_watched(value)) for value in values)
         for node, value in _watched_values(cell, record, step, raw, measured, sent):
             yield size, node, value
         few = _few(cell, step, raw)
@@ -158,7 +158,7 @@ def _few(cell: Cell, step: Mapping[str, Any], raw: Directory) -> int:
         return 0
     part = cell.with_part(layout.PARTS[layout.EIGHTH_WATCHED])
     with raw.folder(layout.EIGHTH_WATCHED) as apart:
-        return _measured(part, step[layout.EIGHTH_WATCHED], apart)[1]
+        return _measurements(part, step[layout.EIGHTH_WATCHED], apart)[1]
 
 
 def _more_cycles(step: Mapping[str, Any], raw: Directory, more: int) -> Iterator[tuple[str, Value]]:
@@ -166,8 +166,8 @@ def _more_cycles(step: Mapping[str, Any], raw: Directory, more: int) -> Iterator
     if layout.EIGHTH_WATCHED not in step or more <= 0:
         return
     with raw.folder(layout.EIGHTH_WATCHED) as apart:
-        few = _cycles_seen(_seen(step, apart))
-    for machine, cycles in _cycles_seen(_seen(step, raw)).items():
+        few = _cycles_seen(_stages_by_node(step, apart))
+    for machine, cycles in _cycles_seen(_stages_by_node(step, raw)).items():
         if machine in few:
             each = (cycles - few[machine]) / more
             yield machine, Value(metrics.KERNEL_CYCLES, metrics.MARGINAL, each, metrics.CYCLES)
@@ -219,7 +219,7 @@ def _watched_point(
     return message_cost.Watched(_point(one, machine), split, _rxestat_ns(raw, machine))
 
 
-def _measured(
+def _measurements(
     cell: Cell, step: Mapping[str, Any], raw: Directory
 ) -> tuple[Mapping[int, tuple[Value, ...]], int]:
     """What the benchmark said of each size, and how many messages it sent if they are of one."""
@@ -227,8 +227,8 @@ def _measured(
         size = int(step["size"])
         if cell.benchmark.measures_its_end:
             return {size: ()}, 0
-        said = _reparse(cell, step, raw)
-        return {size: said.values}, said.sent
+        measurement = _reparse(cell, step, raw)
+        return {size: measurement.values}, measurement.sent
     sweep = _reparse_mpi(cell, step, raw)
     return sweep.values, 0 if step["size"] is None else sweep.sent.get(int(step["size"]), 0)
 
@@ -255,9 +255,9 @@ def _watched_values(
     if step["frames"] is not None:
         for value in _wire_values(step["frames"], cell.transport.family):
             yield results_table.WIRE, value
-    seen = _seen(step, raw)
-    for node, found in seen.items():
-        yield from ((node, value) for value in found.values())
+    seen = _stages_by_node(step, raw)
+    for node, stages in seen.items():
+        yield from ((node, value) for value in stages.values())
     yield from _cycles(seen, sent)
     if not step.get("capture", {}).get("not_kept"):  # what is not in the file joins with nothing
         yield from join_values.values(raw)
@@ -271,9 +271,9 @@ def _watched_values(
 
 
 def _reparse(cell: Cell, step: Mapping[str, Any], raw: Directory) -> Measurement:
-    said = raw.read(layout.output("client"), limit=limits.MAX_RAW_BYTES)
+    output = raw.read(layout.output("client"), limit=limits.MAX_RAW_BYTES)
     # only a user's command may print anything else
-    text = said.decode("utf-8", "replace" if cell.benchmark.command else "strict")
+    text = output.decode("utf-8", "replace" if cell.benchmark.command else "strict")
     job = replace(job_of(cell, int(step["size"])), wall_ns=int(step.get("wall_ns", 0)))
     return TOOLS[cell.test.tool].parse(job, text)
 
@@ -281,23 +281,23 @@ def _reparse(cell: Cell, step: Mapping[str, Any], raw: Directory) -> Measurement
 def _reparse_mpi(cell: Cell, step: Mapping[str, Any], raw: Directory) -> Sweep:
     job = mpi_step.job_of(cell, tuple(int(size) for size in step["sizes"]))
     suite = SUITES[cell.test.tool]
-    return suite.parse(job, mpi_step.said(suite, raw))
+    return suite.parse(job, mpi_step.read_output(suite, raw))
 
 
 def _counter_values(counters: Mapping[str, Mapping[str, int]]) -> Iterator[Value]:
     for name, moved in counters["rxe"].items():
-        yield _counted("driver", name, moved)
+        yield _counter_value("driver", name, moved)
     for name, moved in counters["netdev"].items():
-        yield _counted("netdev", name, moved)
+        yield _counter_value("netdev", name, moved)
     for name, moved in counters.get("link", {}).items():
-        yield _counted("link", name, moved)
+        yield _counter_value("link", name, moved)
     for name, moved in counters.get("adapter", {}).items():
-        yield _counted("adapter", name, moved)
+        yield _counter_value("adapter", name, moved)
     for name, moved in counters.get("tcp", {}).items():
-        yield _counted("tcp", name, moved)
+        yield _counter_value("tcp", name, moved)
 
 
-def _counted(group: str, name: str, moved: int) -> Value:
+def _counter_value(group: str, name: str, moved: int) -> Value:
     metric = metrics.Counter(group, name)
     return Value(metric.name, "counter", moved, metric.unit)
 
@@ -325,26 +325,26 @@ def _traffic(cell: Cell, step: Mapping[str, Any], nodes: Iterable[str], sent: in
     size = int(step["size"] or 0)
     tcp = cell.transport.family == "tcp"
     if cell.transport.by == "adapter" and not tcp:
-        said = [
+        moved = [
             adapter.sent_and_received(step["counters"][node].get("adapter", {})) for node in nodes
         ]
-        packets = sum((each.sent or 0) + (each.received or 0) for each in said)
+        packets = sum((each.sent or 0) + (each.received or 0) for each in moved)
         return Traffic(packets=packets, messages=sent, megabytes=sent * size / 1e6)
     group, names = ("netdev", ("tx_packets", "rx_packets")) if tcp else ("rxe", _RXE_PACKETS)
     payload = step["frames"]["tcp_payload_bytes" if tcp else "roce_payload_bytes"]
     return Traffic(
         packets=sum(step["counters"][node][group].get(name, 0) for node in nodes for name in names),
-        messages=sent or _carried(cell, payload, size),
+        messages=sent or _messages_by_bytes(cell, payload, size),
         megabytes=payload / 1e6,
     )
 
 
-def _carried(cell: Cell, payload: int, size: int) -> float:
+def _messages_by_bytes(cell: Cell, payload: int, size: int) -> float:
     """Messages by the bytes on the wire; among them are those that an MPI library adds."""
     return payload / size if size and cell.benchmark.mpi is None else 0
 
 
-def _seen(step: Mapping[str, Any], raw: Directory) -> dict[str, Stages]:
+def _stages_by_node(step: Mapping[str, Any], raw: Directory) -> dict[str, Stages]:
     """What rxestat saw at each node."""
     return {
         node: rxestat_document.read(raw, node)
@@ -356,8 +356,8 @@ def _seen(step: Mapping[str, Any], raw: Directory) -> dict[str, Stages]:
 def _cycles_seen(seen: Mapping[str, Stages]) -> dict[str, int]:
     """The cycles of each machine's kernel, named by its nodes, where they were counted."""
     sharing: dict[str, list[str]] = {}
-    for node, found in seen.items():
-        sharing.setdefault(found.machine or node, []).append(node)
+    for node, stages in seen.items():
+        sharing.setdefault(stages.machine or node, []).append(node)
     counted = {"+".join(nodes): seen[nodes[0]].cycles for nodes in sharing.values()}
     return {machine: cycles for machine, cycles in counted.items() if cycles is not None}
 
@@ -385,7 +385,7 @@ def _coverage(
     one_packet = step["path_mtu"] is not None and int(step["size"]) <= int(step["path_mtu"])
     if data is None or latency is None or not one_packet or cell.test.kind is Kind.ROUND_TRIP:
         return
-    explained = sum(found.on_the_way(data) for found in seen) / 2
+    explained = sum(stages.on_the_way(data) for stages in seen) / 2
     for name, value in (
         ("total", latency),
         ("stages", explained),

@@ -110,8 +110,8 @@ class Rig:
         """Return both ends of a benchmark over `transport`. Raises CellError."""
 
         def end(i: int) -> End:
-            found = verbs.end(self.nodes[i], self.ports[i], transport)
-            return replace(found, cpus=self._cpus(i, transport))
+            base = verbs.end(self.nodes[i], self.ports[i], transport)
+            return replace(base, cpus=self._cpus(i, transport))
 
         if transport.name not in self.known.ends:
             client, server = at_once(end, (0, 1))
@@ -131,8 +131,8 @@ class Rig:
         """Return what MPI needs to know of each node. Raises CellError."""
 
         def place(i: int) -> Place:
-            found = verbs.place(self.nodes[i], self.ports[i], transport)
-            return replace(found, cpus=self._cpus(i, transport))
+            base = verbs.place(self.nodes[i], self.ports[i], transport)
+            return replace(base, cpus=self._cpus(i, transport))
 
         key = transport.name, len(self.nodes)
         if key not in self.known.places:
@@ -170,7 +170,7 @@ class Rig:
             self._each,
         )
 
-    def settled(self, before: list[Counters]) -> dict[str, Counters]:
+    def settle(self, before: list[Counters]) -> dict[str, Counters]:
         """Wait until everything sent has arrived, and return the counters' increase by node.
 
         After a timeout, return it anyway: the proof will report what is missing.

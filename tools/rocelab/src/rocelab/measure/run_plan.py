@@ -42,17 +42,17 @@ def run_plan(
         check_out_dir(out)
     else:
         RunFolder.open(resume)
-    with ExitStack() as held:
-        found = testbed_for_plan.running(plan, name, progress.note, held)
-        if found is not None:
-            fitted = _repeated(plan, found, resume)
+    with ExitStack() as stack:
+        testbed = testbed_for_plan.running(plan, name, progress.note, stack)
+        if testbed is not None:
+            fitted = _with_repetitions(plan, testbed, resume)
             return runner.run(
-                fitted, found, out, resume=resume, progress=progress, commands=commands
+                fitted, testbed, out, resume=resume, progress=progress, commands=commands
             )
-        return _on_own_testbed(plan, out, progress, hosts, resume, held, commands)
+        return _on_own_testbed(plan, out, progress, hosts, resume, stack, commands)
 
 
-def _repeated(plan: Plan, testbed: AnyTestbed, resume: Path | None) -> Plan:
+def _with_repetitions(plan: Plan, testbed: AnyTestbed, resume: Path | None) -> Plan:
     """Return the plan with its repetitions on that testbed; a resumed run keeps its own number."""
     counts = accelerators.of(testbed.accelerator).counts_instructions
     return plan.where_counted() if counts and resume is None else plan
@@ -64,11 +64,11 @@ def _on_own_testbed(
     progress: Progress,
     hosts: Sequence[Host],
     resume: Path | None,
-    held: ExitStack,
+    stack: ExitStack,
     commands: bool,
 ) -> RunOutcome:
     name = f"run-{os.getpid()}"
-    held.enter_context(State(name).held())
+    stack.enter_context(State(name).held())
     own: AnyTestbed | None = None
 
     def remake() -> AnyTestbed:
@@ -80,7 +80,7 @@ def _on_own_testbed(
 
     try:
         made = remake()
-        fitted = _repeated(plan, made, resume)
+        fitted = _with_repetitions(plan, made, resume)
         return runner.run(
             *(fitted, made, out),
             resume=resume,

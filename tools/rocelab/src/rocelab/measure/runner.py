@@ -98,7 +98,7 @@ def run(
     described = _describe(testbed)
     if resume is None:
         permission.check(plan, permitted=commands)
-        plan, lacking = optional_suites.installed(plan, testbed.nodes)
+        plan, lacking = optional_suites.leave_out_missing(plan, testbed.nodes)
         meta = _new_meta(plan, described) | ({"left_out": lacking} if lacking else {})
         folder = RunFolder.create(out_dir, plan, meta)
     else:
@@ -174,7 +174,7 @@ class _Run:
         used = False
         for left in self._per_boot(pending):
             if used:
-                testbed = self._booted()
+                testbed = self._boot()
             used = True
             while left:
                 died = self._run_until_death(testbed, cells, left)
@@ -188,7 +188,7 @@ class _Run:
             return [list(pending)]
         return [list(cells) for _, cells in groupby(pending, key=lambda cell: cell.repetition)]
 
-    def _booted(self) -> Testbed:
+    def _boot(self) -> Testbed:
         """Return a new testbed for the next repetition. Raises TestbedError if there is none."""
         if self._remake is None:
             raise TestbedError(
@@ -240,7 +240,7 @@ class _Run:
             self._estimate.add(cell, seconds)
         self._deaths = self._deaths + 1 if outcome.node_died else 0
         self._progress.cell_finished(
-            cell, error=outcome.error, seconds=seconds, left=self._estimate.left(rest)
+            cell, error=outcome.error, seconds=seconds, left=self._estimate.seconds_left(rest)
         )
         return outcome.error if outcome.node_died else None
 
@@ -335,10 +335,10 @@ def _new_meta(plan: Plan, described: Mapping[str, Any]) -> dict[str, Any]:
 def _refuse_other_testbed(meta: Mapping[str, Any], described: Mapping[str, Any]) -> None:
     """Refuse to mix numbers from different kernels, drivers or machines in one run."""
     before, after = _identity(meta), _identity(described)
-    for what, value in after.items():
-        if before.get(what) != value:
+    for fact, value in after.items():
+        if before.get(fact) != value:
             raise UsageError(
-                f"this is not the testbed of the run: {what} was {before.get(what)!a:.60}, "
+                f"this is not the testbed of the run: {fact} was {before.get(fact)!a:.60}, "
                 f"and is {value!a:.60}",
                 cause="the kernel, the driver or the machine has changed since the run began",
                 action="Start a new run.",
@@ -350,6 +350,6 @@ def _identity(described: Mapping[str, Any]) -> dict[str, Any]:
     nodes = described.get("nodes")
     for name, node in (nodes if isinstance(nodes, dict) else {}).items():
         facts = node if isinstance(node, dict) else {}
-        for key, what in (("kernel", "kernel"), ("cpu", "CPU"), ("driver", "driver")):
-            identity[f"{what} of {name}"] = facts.get(key)
+        for key, label in (("kernel", "kernel"), ("cpu", "CPU"), ("driver", "driver")):
+            identity[f"{label} of {name}"] = facts.get(key)
     return identity

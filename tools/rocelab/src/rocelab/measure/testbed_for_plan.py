@@ -89,10 +89,10 @@ def has_clock(asked: TestbedPlan, accelerator: str) -> bool:
     return not asked.lockstep and (counts or not asked.icount)
 
 
-def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed | None:
+def running(plan: Plan, name: str, say: Say, stack: ExitStack) -> VirtualTestbed | None:
     """Return the named testbed if it is up and is what the plan asks for, else None.
 
-    It is locked until `held` closes, and what a killed run left there is removed. Raises
+    It is locked until `stack` closes, and what a killed run left there is removed. Raises
     UsageError when another process uses it, or when it was brought up bare.
     """
     where = plan.testbed
@@ -100,9 +100,9 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
         return None
     testbed = by_name.attach(name)
     spec, asked = testbed.spec, plan.testbed
-    found = (spec.provider, spec.line, spec.nodes[0].mtu)
+    shape = (spec.provider, spec.line, spec.nodes[0].mtu)
     fits = (
-        found == (asked.provider, asked.line, asked.mtu)
+        shape == (asked.provider, asked.line, asked.mtu)
         and has_clock(asked, spec.accelerator)
         and spec.ends >= asked.nodes
         and spec.switches == asked.switches
@@ -117,7 +117,7 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
             "nodes, switches or packages; booting another"
         )
         return None
-    held.enter_context(testbed.state.held())
+    stack.enter_context(testbed.state.held())
     testbed.alive()
     if not testbed.state.prepared:
         raise UsageError(
@@ -126,7 +126,7 @@ def running(plan: Plan, name: str, say: Say, held: ExitStack) -> VirtualTestbed 
             action="Take it down with `rocelab down` and bring it up without --bare, or choose "
             "another name with --name: `rocelab run` then boots its own.",
         )
-    held.enter_context(lease.held(testbed.nodes))
+    stack.enter_context(lease.held(testbed.nodes))
     testbed.take_over()
     if plan.roce_v1:
         for machine in machines(testbed.nodes):

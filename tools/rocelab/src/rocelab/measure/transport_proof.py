@@ -116,12 +116,12 @@ def check_probe(node: str, seen: Stages, counters: Counters) -> tuple[Check, ...
     """Check that rxestat saw every packet that the driver counted, except records it lost."""
     checks = []
     for event, counter in (("tx", "sent_pkts"), ("rx", "rcvd_pkts")):
-        found = sum(count for (name, _), (count, _) in seen.packets.items() if name == event)
+        total = sum(count for (name, _), (count, _) in seen.packets.items() if name == event)
         high = counters.rxe.get(counter, 0)
         low = max(0, high - seen.lost)
         expected = f"{high}" if low == high else f"{low} to {high}"
         name = f"{node} {event} packets in rxestat"
-        checks.append(Check(name, expected, found, low <= found <= high))
+        checks.append(Check(name, expected, total, low <= total <= high))
     return tuple(checks)
 
 
@@ -306,23 +306,23 @@ def _tcp(
     ]
 
 
-def _equal(check: str, found: int, bound: int) -> Check:
-    return Check(check, f"{bound}", found, found == bound)
+def _equal(check: str, count: int, bound: int) -> Check:
+    return Check(check, f"{bound}", count, count == bound)
 
 
-def _less(check: str, found: int, bound: int, by: int) -> Check:
+def _less(check: str, count: int, bound: int, by: int) -> Check:
     """Allow up to `by` fewer: some of the packets that netem dropped may not be RoCE."""
     low = max(0, bound - by)
-    return Check(check, f"{low} to {bound}" if by else f"{bound}", found, low <= found <= bound)
+    return Check(check, f"{low} to {bound}" if by else f"{bound}", count, low <= count <= bound)
 
 
-def _above(check: str, found: int, bound: int) -> Check:
-    return Check(check, f"more than {bound}", found, found > bound)
+def _above(check: str, count: int, bound: int) -> Check:
+    return Check(check, f"more than {bound}", count, count > bound)
 
 
-def _at_least(check: str, found: int, bound: int) -> Check:
-    return Check(check, f"at least {bound}", found, found >= bound)
+def _at_least(check: str, count: int, bound: int) -> Check:
+    return Check(check, f"at least {bound}", count, count >= bound)
 
 
-def _at_most(check: str, found: int, bound: int) -> Check:
-    return Check(check, f"at most {bound}", found, found <= bound)
+def _at_most(check: str, count: int, bound: int) -> Check:
+    return Check(check, f"at most {bound}", count, count <= bound)

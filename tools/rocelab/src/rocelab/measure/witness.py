@@ -23,9 +23,9 @@ def count(path: Path, captured: Captured, control_ports: Collection[int]) -> Fra
     return seen
 
 
-def record(kept: int, captured: Captured, seen: Frames | None) -> dict[str, Any]:
+def record(frame_bytes: int, captured: Captured, seen: Frames | None) -> dict[str, Any]:
     """Return the entries of cell.json on a step's capture, which kept so much of each frame."""
     if seen is None:
         return {"capture": {"missing": captured.missing}, "frames": None}
-    capture = snaplen.record(kept, captured.lost) | {"not_kept": captured.not_kept}
+    capture = snaplen.record(frame_bytes, captured.lost) | {"not_kept": captured.not_kept}
     return {"capture": capture, "frames": asdict(seen)}

@@ -66,9 +66,9 @@ def run(
 
 def _tail(into: Path) -> str:
     """The last lines that the command and its server printed on stderr."""
-    said = b"".join(
+    output = b"".join(
         (into / name).read_bytes()[-1000:]
         for name in map(layout.errors, ("client", "server"))
         if (into / name).exists()
     )
-    return "\n".join(said.decode(errors="replace").strip().splitlines()[-3:])[-500:]
+    return "\n".join(output.decode(errors="replace").strip().splitlines()[-3:])[-500:]

@@ -121,7 +121,7 @@ class _Conductor:
         chosen = self._all[:2] if request.server else list(request.on.of(self._all))
         guards = self._held.enter_context(all_of([_guarding(node) for node in chosen]))
         missing = self._missing_libraries(chosen[0])
-        with files.packed(request.files, guards[0].ahead, missing) as archive:
+        with files.pack(request.files, guards[0].ahead, missing) as archive:
             if archive is not None:
                 at_once(lambda guard: files.send(archive, guard), guards)
         ends = self._ends or ends_of(chosen, request.transport)
@@ -138,7 +138,7 @@ class _Conductor:
         if request.seconds is not None:
             self._limit = awake.slices(request.seconds)
         try:
-            with self._signals_passed() if self._attached else nullcontext(), self._captured():
+            with self._signals_passed() if self._attached else nullcontext(), self._capture():
                 try:
                     code = self._pair(starts) if request.server else self._each(starts)
                 except _TimeIsOverError:
@@ -156,12 +156,12 @@ class _Conductor:
 
     def _missing_libraries(self, node: Node) -> dict[str, Path]:
         """Return what programs from here are linked with, and the nodes lack."""
-        found: dict[str, Path] = {}
+        linked: dict[str, Path] = {}
         for argv in (self._request.argv, self._request.server):
             program = files.here(self._request.files, argv[0]) if argv else None
             if program is not None and libraries.is_program(program):
-                found |= libraries.of(program)
-        return {name: found[name] for name in libraries.lacking(node, found)}
+                linked |= libraries.of(program)
+        return {name: linked[name] for name in libraries.lacking(node, linked)}
 
     def _peer(self, node: Node) -> Node | None:
         return next((other for other in self._all if other is not node), None)
@@ -201,14 +201,14 @@ class _Conductor:
         serves = argv is self._request.server
 
         def sinks(stream: Stream, name: Callable[[str], str]) -> list[Sink]:
-            found: list[Sink] = []
+            copies: list[Sink] = []
             if self._into is not None:
-                found.append(Kept(self._into / name("server" if serves else "client")))
+                copies.append(Kept(self._into / name("server" if serves else "client")))
             if self._attached and self._named:
-                found.append(Lines(stream, guard.node.name if self._request.prefix else ""))
+                copies.append(Lines(stream, guard.node.name if self._request.prefix else ""))
             elif self._attached:
-                found.append(stream)
-            return found
+                copies.append(stream)
+            return copies
 
         out, err = sinks(self._out, layout.output), sinks(self._err, layout.errors)
         if serves and self._request.ready.by == "line":
@@ -230,12 +230,12 @@ class _Conductor:
 
     def _wait_until_ready(self, server: Session) -> None:
         """Wait until the server listens. Raises CommandError if it ends before, or does not."""
-        wanted = self._request.ready
-        if wanted.by == "delay":
-            timer = threading.Timer(wanted.seconds, self._events.put, [("ready", server)])
+        condition = self._request.ready
+        if condition.by == "delay":
+            timer = threading.Timer(condition.seconds, self._events.put, [("ready", server)])
             timer.daemon = True  # the server may end first
             timer.start()
-        watching = watch(wanted, server.guard)
+        watching = watch(condition, server.guard)
         if watching is not None:
             say = self._events.put
 
@@ -360,7 +360,7 @@ class _Conductor:
             action=f"Look why; {client.name} was ended {_WITHOUT_SERVER_SECONDS} s later.",
         )
 
-    def _captured(self) -> AbstractContextManager[object]:
+    def _capture(self) -> AbstractContextManager[object]:
         path = self._request.capture
         return nullcontext() if path is None else self._testbed.capture(path)
 
@@ -403,6 +403,6 @@ def _last(session: Session, doing: str) -> str:
     """Say what a command did last."""
     name = session.guard.node.name
     lines = [f"{name}: {line}" for line in doing.splitlines()] or [f"{name}: no process is left"]
-    said = session.tail.splitlines()[-3:]
-    lines += [f"{name} printed: {line}" for line in said] or [f"{name} printed nothing"]
+    tail = session.tail.splitlines()[-3:]
+    lines += [f"{name} printed: {line}" for line in tail] or [f"{name} printed nothing"]
     return "\n".join(lines)

@@ -21,21 +21,21 @@ _IN_WORDS = {
 
 def variables(node: Node, end: End, peer: Node | None) -> dict[str, str]:
     """Return the variables of a command on `node`; `end` is that of the transport."""
-    found = {
+    values = {
         "ROCELAB_ADDRESS": end.ipv4,
         **({PEER: peer.link.ipv4} if peer else {}),
         "ROCELAB_NETDEV": node.link.netdev,
         "ROCELAB_MTU": str(node.link.mtu),
     }
     if end.device:
-        found |= {
+        values |= {
             "ROCELAB_DEVICE": end.device,
             "ROCELAB_PORT": str(end.port),
             "ROCELAB_GID_INDEX": str(end.gid_index),
         }
-    return found
+    return values
 
 
-def in_words(found: Mapping[str, str]) -> dict[str, str]:
+def in_words(values: Mapping[str, str]) -> dict[str, str]:
     """Return what stands for a variable's value in the words of a command, where it has one."""
-    return {word: found[name] for word, name in _IN_WORDS.items() if name in found}
+    return {word: values[name] for word, name in _IN_WORDS.items() if name in values}

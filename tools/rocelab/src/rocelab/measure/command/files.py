@@ -74,7 +74,7 @@ class Files:
     fetched: tuple[Fetched, ...] = ()
 
 
-def copied(text: str) -> Copied:
+def parse_copy(text: str) -> Copied:
     """Read the value of --copy, FILE or FILE:WHERE. Raises UsageError."""
     here, colon, there = text.rpartition(":")
     if not colon or Path(text).exists():
@@ -95,7 +95,7 @@ def copied(text: str) -> Copied:
     return Copied(Path(here), there)
 
 
-def fetched(text: str) -> Fetched:
+def parse_get(text: str) -> Fetched:
     """Read the value of --get, FILE or FILE:WHERE. Raises UsageError."""
     there, colon, here = text.rpartition(":")
     if not colon:
@@ -184,7 +184,7 @@ def check(folder: Path) -> None:
 
 
 @contextmanager
-def packed(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterator[Path | None]:
+def pack(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterator[Path | None]:
     """Yield a temporary file with what goes to the nodes, None if nothing does.
 
     `libraries` go into `library_folder`. `shift` is by how many seconds a node's clock is ahead of
@@ -211,7 +211,7 @@ def packed(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterato
 
 
 def _pack(files: Files, shift: float, libraries: Mapping[str, Path], into: IO[bytes]) -> None:
-    def shifted(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    def shift_time(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.mtime = max(0, member.mtime + shift)
         return member
 
@@ -220,9 +220,9 @@ def _pack(files: Files, shift: float, libraries: Mapping[str, Path], into: IO[by
         if files.folder is not None:
             for path, _ in _entries(files.folder):
                 name = _FILES / path.relative_to(files.folder)
-                tar.add(path, name, recursive=False, filter=shifted)
+                tar.add(path, name, recursive=False, filter=shift_time)
         for one in files.copied:
-            tar.add(one.here.resolve(), _FILES / one.there, recursive=False, filter=shifted)
+            tar.add(one.here.resolve(), _FILES / one.there, recursive=False, filter=shift_time)
         for library, path in libraries.items():
             tar.add(path.resolve(), _LIBRARIES / library, recursive=False)
     into.flush()
@@ -282,17 +282,17 @@ def unpack(archive: Path, into: Path, node: str) -> None:
                 parts = [part for part in member.name.split("/") if part != "."]
                 wrong = not parts or any(part in ("", "..") for part in parts)
                 if left < 0 or entries < 0 or wrong or not (member.isreg() or member.isdir()):
-                    raise _refused(member.name, node)
+                    raise _refusal(member.name, node)
                 _write(folder, parts, member, tar)
     except (tarfile.TarError, EOFError, ValueError) as error:
-        raise _refused(str(error), node) from error
+        raise _refusal(str(error), node) from error
     except OSError as error:
         raise system_error(error, f"cannot write into {quote(str(into))}") from error
 
 
-def _refused(what: str, node: str) -> CommandError:
+def _refusal(name: str, node: str) -> CommandError:
     return CommandError(
-        f"what {node} sent back is refused: {quote(what)}",
+        f"what {node} sent back is refused: {quote(name)}",
         cause="a name leads out of the folder, is no file, or there is too much of it",
         action="Fetch single files with --get.",
     )

@@ -46,16 +46,16 @@ class Guard:
         )
         try:
             line = self._process.wait_for_line(_SAYS, timeout=_START_SECONDS)
-            found = _ANSWER.fullmatch(line.removeprefix(_SAYS))
+            match = _ANSWER.fullmatch(line.removeprefix(_SAYS))
             # the folder goes into command lines
-            if found is None:
+            if match is None:
                 raise TestbedError(
                     f"{node.name} made no folder for a command",
                     cause=f"it answered {line!a:.60}",
                     action=f"Look at TMPDIR on {node.name}.",
                 )
-            self.folder = found["folder"]
-            self.ahead = int(found["now"]) - int(time.time())
+            self.folder = match["folder"]
+            self.ahead = int(match["now"]) - int(time.time())
             """By how many seconds the node's clock is ahead of ours."""
         except BaseException:
             self._end()

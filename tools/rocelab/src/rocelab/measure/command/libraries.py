@@ -51,17 +51,17 @@ def of(program: Path) -> dict[str, Path]:
     except (OSError, subprocess.TimeoutExpired):
         return {}
     text = os.fsdecode(done.stdout)
-    found = {line["name"]: Path(line["path"]) for line in _LINE.finditer(text)}
-    return {name: path for name, path in found.items() if not _EVERYWHERE.fullmatch(name)}
+    paths = {line["name"]: Path(line["path"]) for line in _LINE.finditer(text)}
+    return {name: path for name, path in paths.items() if not _EVERYWHERE.fullmatch(name)}
 
 
 def lacking(node: Node, names: Iterable[str]) -> list[str]:
     """Return those of the names that the node's loader does not know. Raises TestbedError."""
-    wanted = list(names)
-    if not wanted:
+    needed = list(names)
+    if not needed:
         return []
     # a plain user's PATH may lack /sbin
     listing = node.run(("sh", "-c", "PATH=$PATH:/sbin:/usr/sbin ldconfig -p"), check=False).stdout
     known = set(_LISTED.findall(listing))
     # without a list, nothing is known to be missing
-    return [name for name in wanted if name not in known] if known else []
+    return [name for name in needed if name not in known] if known else []

@@ -40,15 +40,15 @@ def ready(
     testbed that is up is shared with other commands, unless the request needs it alone. Raises
     UsageError when another process measures there or changes it, or when it has no driver.
     """
-    with ExitStack() as held:
-        testbed = _running(request, name, line, packages, say, held)
+    with ExitStack() as stack:
+        testbed = _running(request, name, line, packages, say, stack)
         if testbed is None:
             line = line or kernel_lines.DEFAULT_LINE
-            testbed = _made(request, line, packages, say, held)
+            testbed = _make(request, line, packages, say, stack)
         if request.transport.roce == _V1:
             offer_roce_v1(testbed.nodes)
-            found = ends_of(testbed.nodes, request.transport)
-            held.enter_context(rdma_cm_mode.for_v1(testbed.nodes, found, request.transport))
+            ends = ends_of(testbed.nodes, request.transport)
+            stack.enter_context(rdma_cm_mode.for_v1(testbed.nodes, ends, request.transport))
         yield testbed
 
 
@@ -58,7 +58,7 @@ def _running(
     line: str | None,
     packages: Packages,
     say: Say,
-    held: ExitStack,
+    stack: ExitStack,
 ) -> VirtualTestbed | None:
     if not State(name).alive():
         return None
@@ -72,7 +72,7 @@ def _running(
         say(f"testbed {name} has another kernel line, fewer nodes or packages; making another")
         return None
     alone = request.needs_testbed_alone
-    held.enter_context(testbed.state.held(shared=not alone))
+    stack.enter_context(testbed.state.held(shared=not alone))
     testbed.alive()
     if not testbed.state.prepared:
         raise UsageError(
@@ -83,7 +83,7 @@ def _running(
     if alone:
         testbed.take_over()
     if request.transport.roce == _V1:
-        held.enter_context(lease.held(testbed.nodes))
+        stack.enter_context(lease.held(testbed.nodes))
         at_once(_note_default, machines(testbed.nodes))
     return testbed
 
@@ -92,11 +92,11 @@ def _note_default(machine: Node) -> None:
     lease.at_end(machine, roce_v1_default(machine))
 
 
-def _made(
-    request: Request, line: str, packages: Packages, say: Say, held: ExitStack
+def _make(
+    request: Request, line: str, packages: Packages, say: Say, stack: ExitStack
 ) -> VirtualTestbed:
     state = State(f"exec-{os.getpid()}")
-    held.enter_context(state.held())
+    stack.enter_context(state.held())
     nodes = request.nodes
     testbed = by_name.up(
         state.name,
@@ -110,5 +110,5 @@ def _made(
         lifeline=True,
         say=say,
     )
-    held.callback(testbed.down)
+    stack.callback(testbed.down)
     return testbed

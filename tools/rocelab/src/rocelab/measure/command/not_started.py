@@ -43,25 +43,25 @@ class NotExecutableError(CommandError):
 
 def check(session: Session, code: int) -> None:
     """Raise CommandError if a command that ended with `code` never began."""
-    said = session.error_output if code else ""
+    errors = session.error_output if code else ""
     node, program = session.guard.node.name, session.argv[0]
-    if found := _LIBRARY.search(said):
+    if match := _LIBRARY.search(errors):
         raise NotFoundError(
-            f"{session.name} lacks the library {found['name']}",
+            f"{session.name} lacks the library {match['name']}",
             cause=f"it was linked with a library that {node} does not have",
             action="Link it statically, or build it on the node: the image has gcc and make.",
         )
-    if found := _VERSION.search(said):
+    if match := _VERSION.search(errors):
         raise NotExecutableError(
-            f"{session.name} needs {found['version']}, which {found['file']} there does not have",
+            f"{session.name} needs {match['version']}, which {match['file']} there does not have",
             cause=f"it was built on a newer release than that of {node}",
             action="Build it on the node, which has gcc and make, or on the node's release.",
         )
     if code not in (ExitCode.NOT_EXECUTABLE, ExitCode.NOT_FOUND):
         return
     # empty if the command itself ended so, as a shell may
-    kind, _, what = session.guard.read("refused").partition(" ")
-    what = f"{what!a:.100}"
+    kind, _, detail = session.guard.read("refused").partition(" ")
+    detail = f"{detail!a:.100}"
     if kind == "absent":
         raise NotFoundError(
             f"there is no command {program} on {node}",
@@ -72,13 +72,13 @@ def check(session: Session, code: int) -> None:
         )
     if kind == "interpreter":
         raise NotFoundError(
-            f"{program} needs {what}, which {node} does not have",
+            f"{program} needs {detail}, which {node} does not have",
             cause="it is a script for a program, or a program for a C library, that is not in the "
             "node's image",
             action="Link it statically, or build it on the node, which has gcc and make.",
         )
     if kind == "machine":
-        machine = _MACHINES.get(what.strip("'")[-4:], "another processor")
+        machine = _MACHINES.get(detail.strip("'")[-4:], "another processor")
         raise NotExecutableError(
             f"{program} cannot run on {node}: it was built for {machine}",
             cause=f"{node} has the processor of this machine",
@@ -87,6 +87,6 @@ def check(session: Session, code: int) -> None:
     if kind == "mode":
         raise NotExecutableError(
             f"{program} on {node} is not executable",
-            cause=f"{what} is a folder, or its mode does not let it run",
+            cause=f"{detail} is a folder, or its mode does not let it run",
             action="Set its mode with `chmod +x`.",
         )

@@ -82,21 +82,21 @@ class Kept:
 
 
 class LookFor:
-    """Calls `found` once when a line has `needle`."""
+    """Calls `on_match` once when a line has `needle`."""
 
-    def __init__(self, needle: bytes, found: Callable[[], None]) -> None:
+    def __init__(self, needle: bytes, on_match: Callable[[], None]) -> None:
         self._needle = needle
-        self._found: Callable[[], None] | None = found
+        self._on_match: Callable[[], None] | None = on_match
         self._held = b""
 
     def write(self, data: bytes) -> None:
         """Look through it."""
-        if self._found is None:
+        if self._on_match is None:
             return
         self._held += data
         if self._needle in self._held:
-            self._found()
-            self._found, self._held = None, b""
+            self._on_match()
+            self._on_match, self._held = None, b""
         else:
             # the needle may have begun
             self._held = self._held[len(self._held) - len(self._needle) + 1 :]

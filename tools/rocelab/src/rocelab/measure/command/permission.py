@@ -37,11 +37,11 @@ def folder_of_plan(name: str) -> Path | None:
     if not name:
         return None
     here = Path.cwd().resolve()
-    found = (here / name).resolve()
-    if not found.is_relative_to(here):
+    folder = (here / name).resolve()
+    if not folder.is_relative_to(here):
         raise CellError(
             f"the command's folder {quote(name)} is not below {here}",
             cause="a plan takes along only what is below the current folder",
             action="Start rocelab in that folder, or copy it here.",
         )
-    return found
+    return folder

@@ -15,15 +15,15 @@ echo "{says}"
 """
 
 
-def watch(wanted: Ready, guard: Guard) -> Process | None:
+def watch(ready: Ready, guard: Guard) -> Process | None:
     """Start what says `SAYS` when the server listens; None if that is not seen on the node."""
-    if wanted.by in ("line", "delay"):
+    if ready.by in ("line", "delay"):
         return None
-    if wanted.by == "any":
+    if ready.by == "any":
         text = script("listens.sh")
         words: tuple[str, ...] = (f"{text}\necho '{SAYS}'", "sh", MARK, guard.folder)
     else:
-        condition, port = listening.condition(wanted.port, by_rdma_cm=wanted.by == "rdma_cm")
+        condition, port = listening.condition(ready.port, by_rdma_cm=ready.by == "rdma_cm")
         words = (_POLL.format(condition=condition, says=SAYS), "sh", port)
     # with the mark, the guard ends it as well
     return guard.node.start(("env", f"{MARK}={guard.folder}", "sh", "-c", *words))

@@ -36,8 +36,8 @@ class On:
         """Read the option's value. Raises UsageError."""
         if text == "all":
             return cls()
-        if found := _NODE.fullmatch(text):
-            one = cls(node=int(found[1]))
+        if match := _NODE.fullmatch(text):
+            one = cls(node=int(match[1]))
         elif _COUNT.fullmatch(text):
             one = cls(first=int(text))
         else:

@@ -97,8 +97,8 @@ class Session:
     @property
     def tail(self) -> str:
         """The last lines that it printed."""
-        said = b"\n".join(copy.tail for copy in self._copies).decode(errors="replace")
-        return "\n".join(line for line in said.splitlines()[-12:] if line.strip())[-600:]
+        output = b"\n".join(copy.tail for copy in self._copies).decode(errors="replace")
+        return "\n".join(line for line in output.splitlines()[-12:] if line.strip())[-600:]
 
     @property
     def error_output(self) -> str:

@@ -101,7 +101,7 @@ Starter = tuple[Node, tuple[str, ...]]
 
 
 @contextmanager
-def prepared(
+def prepare(
     nodes: Sequence[Node],
     settings: Sequence[Mapping[str, str]],
     suite_files: Mapping[str, str] = MappingProxyType({}),
@@ -155,21 +155,21 @@ def find(suite: Suite, job: MpiJob, nodes: Sequence[Node], folder: str) -> str:
     hosts = machines(nodes)
     look = (f"{folder}/find", *names)
     answers = at_once(lambda host: host.run(look, check=False).stdout.strip(), hosts)
-    found = dict(zip((host.name for host in hosts), answers, strict=True))
-    lacking = [name for name, program in found.items() if program not in names]
+    programs = dict(zip((host.name for host in hosts), answers, strict=True))
+    lacking = [name for name, program in programs.items() if program not in names]
     if lacking:
         raise CellError(
             f"{suite.source.title}: no {' or '.join(names)} on {' and '.join(lacking)}",
             cause="the suite is not installed there, or not in the search path of the ranks",
             action=f"{suite.source.get} docs/howto/mpi.md lists the search path.",
         )
-    if len(set(found.values())) > 1:
+    if len(set(programs.values())) > 1:
         raise CellError(
-            f"{suite.source.title}: the nodes have different programs, {sorted(found.values())}",
+            f"{suite.source.title}: the nodes have different programs, {sorted(programs.values())}",
             cause="a different version is installed on each",
             action="Install the same version on each node.",
         )
-    return next(iter(found.values()))
+    return next(iter(programs.values()))
 
 
 def run(
@@ -260,7 +260,7 @@ def _start_daemons(
     names = recipe.host_names(tuple(host.name for host in hosts))
     for host, end, name in zip(hosts[1:], ends[1:], names[1:], strict=True):
         try:
-            line = process.wait_for_line(f"{_AGENT_MARK}{name} ", timeout=_left(deadline))
+            line = process.wait_for_line(f"{_AGENT_MARK}{name} ", timeout=_seconds_left(deadline))
         except TestbedError as error:
             raise CellError(
                 f"mpirun did not start a daemon on {host.name}",
@@ -269,7 +269,7 @@ def _start_daemons(
             ) from error
         stack.enter_context(_running(host, (*before, *daemon(line, end.netdev))))
     try:
-        process.wait_for_line(_RANK_MARK, timeout=_left(deadline))
+        process.wait_for_line(_RANK_MARK, timeout=_seconds_left(deadline))
     except TestbedError as error:
         if time.monotonic() < deadline:
             return  # mpirun ended early: its own output says why
@@ -298,7 +298,7 @@ def _wait_for_a_rank(process: Process, launcher: Sequence[str], seconds: int) ->
         ) from error
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     return max(0.1, deadline - time.monotonic())
 
 
@@ -353,14 +353,14 @@ def _running(node: Node, argv: Sequence[str]) -> Iterator[Process]:
 
 def _raise_failed(launcher: str, done: Completed, timeout: int) -> NoReturn:
     stalled = done.returncode == _TIMED_OUT
-    what = f"did not end within {timeout} s" if stalled else f"exited with {done.returncode}"
+    problem = f"did not end within {timeout} s" if stalled else f"exited with {done.returncode}"
     lines = [
         line
         for line in (done.stdout + done.stderr).splitlines()
         if line.strip(" -") and _AGENT_MARK not in line and line != _RANK_MARK
     ]
     raise (StallError if stalled else CellError)(
-        f"{launcher} {what}",
+        f"{launcher} {problem}",
         cause="\n".join(lines[-12:])[-1500:],
         action="Use a version that docs/howto/mpi.md names."
         if _UNKNOWN_OPTION.search(done.stderr)

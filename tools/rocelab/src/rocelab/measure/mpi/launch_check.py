@@ -95,9 +95,9 @@ class _Listings:
     def _of(self, host: Node) -> Completed:
         with self._lock:
             if self._said is None:
-                said = at_once(lambda each: each.run(_OMPI_INFO, check=False), self._hosts)
+                answers = at_once(lambda each: each.run(_OMPI_INFO, check=False), self._hosts)
                 names = (each.name for each in self._hosts)
-                self._said = dict(zip(names, said, strict=True))
+                self._said = dict(zip(names, answers, strict=True))
             return self._said[host.name]
 
     def open_mpi(self, host: Node) -> str:

@@ -12,8 +12,8 @@ from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.measure import snaplen, transport_proof, witness
 from rocelab.measure.mpi import launch
-from rocelab.measure.pair_step import Step, probed
-from rocelab.measure.probes.watched import watched
+from rocelab.measure.pair_step import Step, probe_checks
+from rocelab.measure.probes.watched import watch
 from rocelab.measure.rig import Rig
 from rocelab.plans.benchmarks.mpi import recipe
 from rocelab.plans.benchmarks.mpi.recipe import Place
@@ -43,7 +43,7 @@ def job_of(cell: Cell, sizes: tuple[int, ...]) -> MpiJob:
     return MpiJob(cell.test, sizes, cell.benchmark.iterations_of(sizes[0]), mpi)
 
 
-def said(suite: Suite, step: Directory) -> str:
+def read_output(suite: Suite, step: Directory) -> str:
     """Read the suite's output or report from a step's folder. Raises OSError, UnicodeError."""
     return step.read(suite.report or OUTPUT, limit=limits.MAX_RAW_BYTES).decode("utf-8")
 
@@ -79,7 +79,7 @@ def measure(
     places = rig.places(cell.transport)
     settings = settings_of(cell, rig, places)
     control, starter = rig.testbed.control, _starter(rig, job.mpi.ranks_per_node)
-    capture, kept = into / layout.WIRE_CAPTURE, snaplen.choose(cell, sizes)
+    capture, frame_bytes = into / layout.WIRE_CAPTURE, snaplen.choose(cell, sizes)
 
     ports: set[int] = set(rig.testbed.control_ports)
 
@@ -88,12 +88,12 @@ def measure(
         (into / OUTPUT).write_text(done.stdout, "utf-8")
         (into / layout.errors("mpirun")).write_text(done.stderr, "utf-8")
 
-    with launch.prepared(rig.nodes, settings, suite.files(job)) as folder:
+    with launch.prepare(rig.nodes, settings, suite.files(job)) as folder:
         program = (launch.find(suite, job, rig.nodes, folder), *suite.argv(job)[1:])
         before = rig.counters()
         with (
-            rig.testbed.capture(capture, snaplen=kept) as captured,
-            watched(
+            rig.testbed.capture(capture, snaplen=frame_bytes) as captured,
+            watch(
                 *(rig.probes, rig.nodes, cell.transport, [place.device for place in places]),
                 (program,),
                 into,
@@ -111,11 +111,11 @@ def measure(
                 keep=keep,
                 starter=starter,
             )
-            moved = rig.settled(before)
+            moved = rig.settle(before)
         if suite.report:
             _fetch(machine_of(rig.nodes[0]), f"{folder}/{suite.report}", into)
     with Directory.open(into) as step:
-        results = suite.parse(job, said(suite, step))
+        results = suite.parse(job, read_output(suite, step))
     seen = witness.count(capture, captured, ports)
     proof = transport_proof.prove(
         cell.transport,
@@ -125,7 +125,7 @@ def measure(
         lost=captured.lost,
         max_loopback=_TO_ITSELF * job.mpi.ranks,
     )
-    checks = tuple(probed(moved, into))
+    checks = tuple(probe_checks(moved, into))
     names = [node.name for node in rig.nodes]
     record = {
         "size": sizes[0] if len(sizes) == 1 else None,
@@ -140,7 +140,7 @@ def measure(
         "ends": {name: asdict(place) for name, place in zip(names, places, strict=True)},
         "path_mtu": None,
         "counters": {name: c.as_json() for name, c in moved.items()},
-        **witness.record(kept, captured, seen),
+        **witness.record(frame_bytes, captured, seen),
         "proof": {**asdict(proof), "ok": proof.ok},
         "probe": [asdict(check) for check in checks],
     }

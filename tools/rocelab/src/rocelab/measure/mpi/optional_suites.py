@@ -13,7 +13,7 @@ from rocelab.plans.plan import Benchmark, Plan
 from rocelab.testbed.node import Node
 
 
-def installed(plan: Plan, nodes: Sequence[Node]) -> tuple[Plan, list[str]]:
+def leave_out_missing(plan: Plan, nodes: Sequence[Node]) -> tuple[Plan, list[str]]:
     """Return the plan without those, and why each of them was left out.
 
     Raises TestbedError if a node does not answer, UsageError if nothing is left.
@@ -22,7 +22,7 @@ def installed(plan: Plan, nodes: Sequence[Node]) -> tuple[Plan, list[str]]:
     if not asked:
         return plan, []
     lacking: dict[Benchmark, str] = {}
-    with launch.prepared(nodes, ()) as folder:
+    with launch.prepare(nodes, ()) as folder:
         for benchmark in asked:
             try:
                 _find(plan, benchmark, nodes, folder)

@@ -29,7 +29,7 @@ _STOCK = 3
 
 
 @contextmanager
-def recorded(nodes: Sequence[Node], folder: Path, faults: Sequence[FaultPlan]) -> Iterator[None]:
+def record(nodes: Sequence[Node], folder: Path, faults: Sequence[FaultPlan]) -> Iterator[None]:
     """Write `events.<node>.txt` of each machine on exit; nothing without faults or such events.
 
     Raises TestbedError.
@@ -48,5 +48,5 @@ def recorded(nodes: Sequence[Node], folder: Path, faults: Sequence[FaultPlan]) -
                 machine.root.run(("sh", "-c", _REMOVE))
         raise
     for machine in traced:
-        said = machine.root.run(("sh", "-c", _END)).stdout
-        (folder / layout.events(machine.name)).write_text(said, "utf-8")
+        trace = machine.root.run(("sh", "-c", _END)).stdout
+        (folder / layout.events(machine.name)).write_text(trace, "utf-8")

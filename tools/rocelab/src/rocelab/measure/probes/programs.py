@@ -18,8 +18,8 @@ _MAX_NAMES = 64
 
 def programs_of(cells: Iterable[Cell]) -> tuple[str, ...]:
     """Return the names in all cells; none if they are too many for one rxecpu."""
-    found = sorted({name for cell in cells for name in _of(cell)})
-    return tuple(found) if len(found) <= _MAX_NAMES else ()
+    names = sorted({name for cell in cells for name in _of(cell)})
+    return tuple(names) if len(names) <= _MAX_NAMES else ()
 
 
 def _of(cell: Cell) -> Iterator[str]:

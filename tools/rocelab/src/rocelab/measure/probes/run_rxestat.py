@@ -24,13 +24,13 @@ def tasks(nodes: Sequence[Node], devices: Sequence[str]) -> list[ProbeTask]:
     stages that the first one measures. It filters by one device, or not at all. Reports show the
     stage xmit.
     """
-    found = []
+    every = []
     for machine in machines(nodes):
-        watched = _watched(machine, nodes, devices)
+        watched = _devices_on(machine, nodes, devices)
         device = ("--device", *watched.values()) if len(watched) == 1 else ()
         argv = ("rxestat", "--json", "--xmit", "--node", "+".join(watched), *device)
-        found.append(ProbeTask(machine, argv))
-    return found
+        every.append(ProbeTask(machine, argv))
+    return every
 
 
 @contextmanager
@@ -48,12 +48,12 @@ def rxestat(
     with probes.window(tasks) as printed:
         yield
     for task, output in zip(tasks, printed, strict=True):
-        names = _watched(task.machine, nodes, devices)
+        names = _devices_on(task.machine, nodes, devices)
         for name, device in names.items():
             _save(output.stdout, name, device, folder, shared=len(names) > 1)
 
 
-def _watched(machine: Node, nodes: Sequence[Node], devices: Sequence[str]) -> Mapping[str, str]:
+def _devices_on(machine: Node, nodes: Sequence[Node], devices: Sequence[str]) -> Mapping[str, str]:
     """The devices on a machine, by node."""
     both = zip(nodes, devices, strict=True)
     return {node.name: device for node, device in both if machine_of(node) is machine}

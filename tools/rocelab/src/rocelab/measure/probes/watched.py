@@ -15,7 +15,7 @@ from rocelab.testbed.node import Node
 
 
 @contextmanager
-def watched(
+def watch(
     probes: LoadedProbes | None,
     nodes: Sequence[Node],
     transport: Transport,
