@@ -31,6 +31,10 @@ MOUNT = "/rocelab/build"
 COMPILERS = ("binutils", "gcc")
 # from these, modprobe and depmod know what is built in
 LISTINGS = ("modules.builtin", "modules.builtin.modinfo", "modules.order")
+# While the kernel detects its processor's features, KASAN takes five levels of page tables for
+# four, and reports each access of an interrupt: a slow machine does not get further. The levels are
+# chosen before CONFIG_CMDLINE is there.
+PARAMETERS = "no5lvl"
 
 
 def say(text: str) -> None:
@@ -149,6 +153,7 @@ def assemble(image: Path, kernel: Path, out: Path) -> None:
     facts = json.loads((image / "image.json").read_text())
     release = (kbuild / "include/config/kernel.release").read_text().strip()
     facts |= {"kernel_release": release, "debug_kernel": kernel.name}
+    facts |= {"kernel_parameters": PARAMETERS}
     (out / "image.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 

@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rocelab import accelerators, json_text
 from rocelab.errors import MissingError, TestbedError, UsageError
@@ -124,7 +125,7 @@ def up(
         switch=NodeSpec(machines + 1, numbers[-1], _SWITCH_MB, mtu, True) if between else None,
         processors=vcpus,
         lockstep=str(artifacts.lockstep()) if accelerator == "lockstep" else "",
-        kernel_parameters=kernel_parameters(accelerator, qemu_version()),
+        kernel_parameters=_kernel_parameters(accelerator, image),
         packages=packages.labels,
     )
     what = _counted(nodes) if provider == Provider.QEMU else f"1 machine with {nodes} ends"
@@ -313,6 +314,12 @@ class _BringUp:
         except (OSError, TestbedError, MissingError) as error:
             testbed.alive()
             self.say(f"these machines were not saved, and will boot again next time: {error}")
+
+
+def _kernel_parameters(accelerator: accelerators.Name, image: Path) -> str:
+    """Return what emulation and the image ask for."""
+    own = artifacts.facts(image / "image.json").get("kernel_parameters", "")
+    return f"{kernel_parameters(accelerator, qemu_version())} {own}".strip()
 
 
 def _counted(nodes: int) -> str:

@@ -15,6 +15,7 @@ from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode
 from rocelab.testbed.qemu import identity, snapshot
 from rocelab.testbed.qemu.identity import Channel
+from rocelab.testbed.qemu.last_words import endless_reports
 from rocelab.testbed.qemu.machine_spec import CHANNEL, TestbedSpec, host_names
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rocelab.testbed.qemu.state_folder import State
@@ -83,6 +84,7 @@ def wait_for_boot(testbed: QemuTestbed) -> None:
         for node, channel in zip(testbed.machines, channels, strict=True):
             while not channel.waits(_SLICE_SECONDS):
                 _explain_early_death(testbed)
+                _explain_reports(testbed, node.name)
                 if time.monotonic() - started > limit:
                     raise TestbedError(
                         f"node {node.name} did not boot within {limit:.0f} s",
@@ -186,6 +188,16 @@ def _supervise(state: State, lifeline: bool) -> subprocess.Popen[bytes]:
             )
         time.sleep(0.02)
     return process
+
+
+def _explain_reports(testbed: QemuTestbed, name: str) -> None:
+    report = endless_reports(testbed.state.console(name))
+    if report:
+        raise TestbedError(
+            f"node {name} reports bugs instead of booting",
+            cause="the first on its console:\n" + "\n".join(report),
+            action="Correct the kernel, or what its checkers take for a fault.",
+        )
 
 
 def _explain_early_death(testbed: QemuTestbed) -> None:
