@@ -230,6 +230,22 @@ def test_a_join_has_the_frames_of_the_analysis() -> None:
     assert joined.packets["wire_packet"].drop_nulls().len() == packets
 
 
+@pytest.mark.parametrize("name", ["case-mid-traffic", "case-sampled", "cnp-format"])
+def test_a_filter_keeps_rows_from_before_the_first_answer(tmp_path: Path, name: str) -> None:
+    sample = str(CAPTURES / f"{name}.pcap")
+    whole = capture.read(sample)
+    assert whole.renumbered, "the first packets were of a connection not known yet"
+    for number in sorted(set(whole.renumbered.values())):
+        options = capture.Options(select=capture.parse_filter(f"conn={number}"))
+        tables = tmp_path / str(number)
+        capture.analyze([sample], options, parquet=tables)
+        chosen = capture.read(sample, options=options)
+        for table in ("packets", "messages"):
+            rows = pl.DataFrame(getattr(whole, table)).filter(pl.col("connection") == number)
+            assert pl.DataFrame(getattr(chosen, table)).equals(rows), table
+            assert pl.read_parquet(tables / f"{table}.parquet").equals(rows), table
+
+
 def test_a_filter_chooses_in_all_tables(tmp_path: Path) -> None:
     sample = str(CAPTURES / "case-tunnels.pcap")
     options = capture.Options(select=capture.parse_filter("conn=2"))

@@ -145,9 +145,14 @@ def open_core(
     plan: Plan,
     *,
     rows: bool,
+    early: Sequence[int] = (),
     names: Sequence[str] | None = None,
     excerpts: bool = False,
 ) -> CoreAnalysis:
+    """The core's reading of captures; see `early_numbers` for `early`.
+
+    Raises UsageError if a capture cannot be opened.
+    """
     select = options.select
     try:
         return CoreAnalysis(
@@ -164,7 +169,7 @@ def open_core(
             time_ns=select.time_ns,
             qpns=select.qpns,
             opcodes=bytes(select.opcodes),
-            connections=select.connections,
+            connections=[*select.connections, *early],
             offsets_ns=plan.offsets_ns,
             looks=plan.looks,
             follow_corrupt=plan.follow_corrupt,
@@ -268,6 +273,14 @@ def _refuse_if_nothing_is_read(read: dict[str, Any], names: Sequence[str]) -> No
         )
 
 
+def early_numbers(core: CoreAnalysis, select: Select) -> tuple[int, ...]:
+    """Numbers that packets of the selected connections have until their connection is known.
+
+    `core` is finished. Without them a filter loses rows that come before the first answer.
+    """
+    return tuple(early for early, number in core.renumbered.items() if number in select.connections)
+
+
 def _chosen(result: dict[str, Any]) -> set[int] | None:
     if result["findings_unfiltered"] is None:
         return None
@@ -360,9 +373,12 @@ def analyze(
             analysis.result["conditions"].insert(0, _interruption(paths, done.core.bytes_read))
         return analysis
     # the tables are written once, so what is wrong with the captures must be known before
-    seekable = all(Path(path).is_file() for path in paths)
-    plan = _passes(paths, options, rows=False).plan if seekable else Plan((0,) * len(paths))
-    core = open_core(paths, options, plan, rows=True)
+    plan = Plan((0,) * len(paths))
+    early: tuple[int, ...] = ()
+    if all(Path(path).is_file() for path in paths):
+        before = _passes(paths, options, rows=False)
+        plan, early = before.plan, early_numbers(before.core, options.select)
+    core = open_core(paths, options, plan, rows=True, early=early)
     # polars takes a second to load
     from rocelab.capture import parquet_tables
 
@@ -404,6 +420,7 @@ def _passes(
     drain: Callable[[CoreAnalysis], None] = lambda _: None,
     *,
     rows: bool,
+    early: Sequence[int] = (),
     names: Sequence[str] | None = None,
     excerpts: bool = False,
     first_results: bool = False,
@@ -418,7 +435,9 @@ def _passes(
     plan = Plan((0,) * len(paths))
     again = all(Path(path).is_file() for path in paths)
     for left in reversed(range(_MAX_PASSES)):
-        core = open_core(paths, options, plan, rows=rows, names=names, excerpts=excerpts)
+        core = open_core(
+            paths, options, plan, rows=rows, early=early, names=names, excerpts=excerpts
+        )
         interrupted = False
         while True:
             try:
@@ -483,7 +502,10 @@ def read(
         if core.pending_packets > _KEPT_ROWS:
             core.keep_packets()
 
-    done = _passes(names, options, keep, rows=True)
+    early: tuple[int, ...] = ()
+    if options.select.connections and all(Path(name).is_file() for name in names):
+        early = early_numbers(_passes(names, options, rows=False).core, options.select)
+    done = _passes(names, options, keep, rows=True, early=early)
     analysis = _analysis(done, names, options)
     analysis.packets = done.core.packets()
     analysis.messages = done.core.take_messages(analysis.chosen)
@@ -491,14 +513,20 @@ def read(
 
 
 def _analysis(done: _Done, paths: Sequence[str], options: Options) -> Analysis:
-    core = done.core
-    result = finish_result(core.result(), paths, options, done.plan)
+    result = finish_result(done.core.result(), paths, options, done.plan)
+    return with_tables(done.core, result, done.plan, interrupted=done.interrupted)
+
+
+def with_tables(
+    core: CoreAnalysis, result: dict[str, Any], plan: Plan, *, interrupted: bool
+) -> Analysis:
+    """A finished analysis, from its core and what `finish_result` returned."""
     chosen = _chosen(result)
     return Analysis(
         result,
         connections=core.connections(chosen),
         findings=core.findings(chosen),
-        plan=done.plan,
-        interrupted=done.interrupted,
+        plan=plan,
+        interrupted=interrupted,
         renumbered=core.renumbered,
     )

@@ -139,12 +139,8 @@ def follow(where: str, options: Options, show: Show, tell: Callable[[str], None]
     if follower.interrupted:
         detail = f"interrupted: only a part of {follower.names[-1]} was read"
         result["conditions"].insert(0, {"kind": "interrupted", "detail": detail})
-    return Analysis(
-        result,
-        connections=core.connections(),
-        findings=core.findings(),
-        interrupted=follower.interrupted,
-    )
+    assert follower.plan is not None
+    return analysis.with_tables(core, result, follower.plan, interrupted=follower.interrupted)
 
 
 def _follow(follower: _Follower, show: Show) -> None:

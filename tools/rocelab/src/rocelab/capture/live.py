@@ -76,6 +76,4 @@ def follow(name: str, options: Options, show: Show, *, every_s: float = 1.0) -> 
         )
     core.finish()
     result = analysis.finish_result(core.result(), names, options, plan)
-    return Analysis(
-        result, connections=core.connections(), findings=core.findings(), interrupted=interrupted
-    )
+    return analysis.with_tables(core, result, plan, interrupted=interrupted)
