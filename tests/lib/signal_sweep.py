@@ -39,8 +39,11 @@ _BUGS = ("Traceback", "internal error", "panicked", "Exception ignored", "Fatal 
 _AT_ONCE = 2.0
 """Seconds of the processor after the signal, at most."""
 _HANGS = 20.0
-_LEFT_BY_KILL = re.compile(r"(.*/)?\.[^/]+\.[0-9a-f]{16}\.part|tmp/rocelab/\.[\w-]+\.lock")
-"""A new file between its two system calls, link and rename; locks, which nobody holds then."""
+_LEFT_BY_KILL = re.compile(
+    r"(.*/)?\.[^/]+\.[0-9a-f]{16}\.part|tmp/rocelab/\.[\w-]+\.lock|tmp/[a-z0-9_]{8}"
+)
+"""A new file between its two system calls, link and rename; locks, which nobody holds then; the
+file by which Python's tempfile tries whether it can write."""
 _PR_SET_CHILD_SUBREAPER = 36
 
 _JOURNAL = "rocelab-installed.json"

@@ -337,3 +337,57 @@ def test_a_signal_while_a_class_is_made() -> None:
     """Python does not end by SIGINT because of it."""
     done = subprocess.run([sys.executable, "-c", _IN_EXEC], check=False)
     assert done.returncode == 143
+
+
+_AT_EACH_INSTRUCTION = """
+import dis, os, signal, sys
+from rocelab.cli import app, interruption
+
+sys.argv = ["rocelab", "no-command"]
+FILES = (app.__file__, interruption.__file__)
+
+def interrupt_at(wanted):
+    passed = 0
+    def trace(frame, event, _):
+        nonlocal passed
+        if frame.f_code.co_filename not in FILES:
+            return None
+        frame.f_trace_opcodes = True
+        ready = signal.getsignal(signal.SIGHUP) not in (signal.SIG_DFL, signal.SIG_IGN)
+        # Python looks for signals at calls and jumps, never at a NOP, which no `try` covers
+        nop = frame.f_code.co_code[frame.f_lasti] == dis.opmap["NOP"]
+        passed += event == "opcode" and ready and not nop
+        if passed == wanted:
+            passed += 1
+            signal.raise_signal(signal.SIGHUP)
+        return trace
+    return trace
+
+for wanted in range(1, 2000):
+    said = os.memfd_create("said")
+    pid = os.fork()
+    if not pid:
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        sys.settrace(interrupt_at(wanted))
+        app.main()
+        os._exit(99)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    text = os.pread(said, 1 << 16, 0).decode()
+    os.close(said)
+    if "interrupted by SIGHUP" not in text and code == 2:
+        break
+    if (code, text.count("interrupted by SIGHUP")) not in ((129, 1), (2, 0)):
+        print(wanted, code, text)
+print(wanted)
+"""
+
+
+def test_a_signal_at_any_instruction_of_the_command() -> None:
+    """Once its handlers are there, it is named once, unless the command has already ended."""
+    done = subprocess.run(
+        [sys.executable, "-c", _AT_EACH_INSTRUCTION], capture_output=True, text=True, check=True
+    )
+    *faults, moments = done.stdout.splitlines()
+    assert faults == []
+    assert 50 < int(moments) < 1000

@@ -6,7 +6,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -112,3 +115,39 @@ def test_the_lock_of_the_machine_is_the_same_for_all_users(
     finally:
         os.close(first)
     os.close(native._lock())
+
+
+def interrupt_at(wanted: int) -> Callable[[FrameType, str, Any], Any]:
+    """A trace function that raises KeyboardInterrupt before one of the lock's instructions."""
+    passed = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal passed
+        if frame.f_code.co_filename != lock.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        passed += event == "opcode"
+        if event == "opcode" and passed == wanted:
+            raise KeyboardInterrupt
+        return trace
+
+    return trace
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_interruption_at_any_moment_leaves_no_file(path: Path, shared: bool) -> None:
+    interrupted = 0
+    before = sys.gettrace()
+    while interrupted < 1000:
+        try:
+            sys.settrace(interrupt_at(interrupted + 1))
+            with lock.hold(path, "", shared=shared):
+                pass
+        except KeyboardInterrupt:
+            interrupted += 1
+        else:
+            break
+        finally:
+            sys.settrace(before)
+        assert not path.exists(), interrupted
+    assert 50 < interrupted < 1000

@@ -93,8 +93,8 @@ def main() -> None:
             console.leave(ended)
     code: int = ExitCode.INTERRUPTED
     try:
-        interruption.install()
         try:
+            interruption.install()
             code = _run()
             try:
                 streams.flush()

@@ -29,14 +29,17 @@ def hold(
     """
     held: list[int] = []
     try:
-        _take(path, what, waits, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, held)
-        yield
-    finally:
         try:
+            _take(path, what, waits, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, held)
+            yield
+        finally:
             _release(held, path, shared=shared)
-        except KeyboardInterrupt:
-            _release(held, path, shared=shared)
-            raise
+    except KeyboardInterrupt:
+        # it may have come before the new file was locked, or while it was removed
+        _release(held, path, shared=shared)
+        with suppress(OSError):
+            discard(path)
+        raise
 
 
 def _release(held: list[int], path: Path, *, shared: bool) -> None:
