@@ -42,7 +42,7 @@ from rocelab.testbed.node.prepare_node import (
     offer_roce_v1,
     remove_device,
 )
-from rocelab.testbed.shaping import shaped
+from rocelab.testbed.shaping import shape
 from vmlab import LINE
 
 HEAD = '[plan]\nname = "mpi"\nrepetitions = 1\nprobes = []\ntransports = ["rxe-v2"]\n'
@@ -275,7 +275,7 @@ def messages(path: Path, size: int) -> list[tuple[float, bytes]]:
 def test_a_injected_delay_is_in_the_latency_and_on_the_wire(rig: Rig, tmp_path: Path) -> None:
     """20 ms at the second node (1 ms is less than emulation's own noise): every answer is that
     late in the capture, and half of a round trip that the capture saw is what mpibench says."""
-    with shaped([rig.nodes[1]], LinkPlan(delay_us=20_000)):
+    with shape([rig.nodes[1]], LinkPlan(delay_us=20_000)):
         outcome = only_cell(rig, bench("latency", '["tcp"]', sizes="[1024]"), tmp_path)
     assert outcome.error is None, outcome.record
     (folder,) = tmp_path.iterdir()

@@ -178,7 +178,7 @@ def test_a_node_that_dies(name: str) -> None:
     process = first.start(
         ["sh", "-c", "echo 1 > /proc/sys/kernel/sysrq; echo c > /proc/sysrq-trigger"]
     )
-    wait_until("the death is noticed", lambda: bool(testbed.state.died()))
+    wait_until("the death is noticed", lambda: bool(testbed.state.exit_statuses()))
     with pytest.raises(TestbedError) as caught:
         testbed.alive()
     assert "node n1 died" in caught.value.what

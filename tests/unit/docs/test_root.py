@@ -45,7 +45,7 @@ def _as_root(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _program(argv: ast.expr) -> str:
-    if isinstance(argv, ast.Call) and ast.unparse(argv.func) == "marked":
+    if isinstance(argv, ast.Call) and ast.unparse(argv.func) == "mark":
         argv = argv.args[0]  # env(1), which starts that program
     first = argv.elts[0] if isinstance(argv, ast.Tuple | ast.List) else argv
     if isinstance(first, ast.Starred):

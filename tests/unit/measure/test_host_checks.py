@@ -82,7 +82,7 @@ def test_a_driver_that_is_not_this_ones(
     monkeypatch.setattr(prebuilt, "find", lambda _: here)
     monkeypatch.setattr(
         host_checks.host_state,
-        "loaded",
+        "read_loaded",
         lambda node: HostState(RELEASE, found[node.name], (), ()),
     )
     nodes = [host(name, lambda _: "") for name in found]

@@ -97,8 +97,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandNode]:
 
 def test_it_comes_back_with_the_lease(machine: CommandNode) -> None:
     """Driver, devices, their RoCE versions, and parameters; also where rmmod succeeds late."""
-    with lease.held([machine]):
-        assert loaded_driver.borrowed(machine) == BEFORE
+    with lease.hold([machine]):
+        assert loaded_driver.borrow(machine) == BEFORE
         assert driver_turn.place(machine, OTHER.path) == OTHER
         driver_turn.note(machine, BEFORE)
         for parameters in ((), (("delay_ns", "5"),)):
@@ -120,7 +120,7 @@ from test_driver_turn import BEFORE, OTHER
 from rocelab.testbed import lease
 from rocelab.testbed.hosts import driver_turn
 machine = namespaced_machine.node(int(sys.argv[1]))
-with lease.held([machine]):
+with lease.hold([machine]):
     driver_turn.note(machine, BEFORE)
     driver_turn.exchange(machine, OTHER, BEFORE.devices)
     print("held", flush=True)
@@ -150,7 +150,7 @@ def test_it_comes_back_after_a_kill(machine: CommandNode) -> None:
 )
 def test_it_cannot_come_back(machine: CommandNode, file: str, text: str) -> None:
     """Somebody uses the other driver: what is wrong is said, and the devices are there."""
-    with lease.held([machine]):
+    with lease.hold([machine]):
         driver_turn.note(machine, BEFORE)
         driver_turn.exchange(machine, OTHER, BEFORE.devices)
         machine.run(["tee", file], stdin=f"{text}\n")
@@ -164,7 +164,7 @@ def test_it_cannot_come_back(machine: CommandNode, file: str, text: str) -> None
 
 def test_a_driver_that_does_not_load(machine: CommandNode) -> None:
     """The host's word for it is in the error, and its own driver comes back."""
-    with lease.held([machine]):
+    with lease.hold([machine]):
         driver_turn.note(machine, BEFORE)
         with pytest.raises(UsageError, match="the driver has no parameter nonsense"):
             driver_turn.exchange(machine, OTHER, BEFORE.devices, [("nonsense", "1")])
@@ -180,28 +180,28 @@ def test_what_is_not_borrowed(machine: CommandNode) -> None:
     used = '{"ifname":"rxe0","lqpn":17,"type":"RC","pid":4711,"comm":"ib_send_bw"}]'
     machine.run(["tee", "/run/qp"], stdin=qps + used)
     with pytest.raises(TestbedError, match="in use") as caught:
-        loaded_driver.borrowed(machine)
+        loaded_driver.borrow(machine)
     assert "ib_send_bw (process 4711)" in caught.value.cause
     machine.run(["rm", "/run/qp"])
     opened = '[{"ifname":"rxe0","ctxn":2,"pid":4712,"comm":"ib_write_bw"}]'
     machine.run(["tee", "/run/ctx"], stdin=opened)
     with pytest.raises(TestbedError, match="in use") as caught:
-        loaded_driver.borrowed(machine)
+        loaded_driver.borrow(machine)
     assert "ib_write_bw (process 4712)" in caught.value.cause
     machine.run(["rm", "/run/ctx"])
     machine.run(["tee", "/sys/module/rdma_rxe/refcnt"], stdin="1\n")
     with pytest.raises(TestbedError, match="in use") as caught:
-        loaded_driver.borrowed(machine)
+        loaded_driver.borrow(machine)
     assert "programs that have a device" in caught.value.cause
     machine.run(["tee", "/sys/module/rdma_rxe/refcnt"], stdin="0\n")
     machine.run(["tee", "/sys/module/rdma_rxe/srcversion"], stdin="C3\n")
     with pytest.raises(TestbedError, match="could not be brought back"):
-        loaded_driver.borrowed(machine)
+        loaded_driver.borrow(machine)
 
 
 def test_who_comes_in_between_keeps_the_device(machine: CommandNode) -> None:
     """A program that began to use it after the first look."""
-    with lease.held([machine]):
+    with lease.hold([machine]):
         driver_turn.note(machine, BEFORE)
         machine.run(["tee", "/sys/module/rdma_rxe/refcnt"], stdin="1\n")
         with pytest.raises(TestbedError, match="cannot be unloaded") as caught:

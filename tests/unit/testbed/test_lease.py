@@ -83,9 +83,9 @@ sys.path[:0] = sys.argv[2:]
 from rocelab.testbed import lease
 from namespaced_machine import node
 from test_lease import LEFT, OTHERS
-from rocelab.testbed.node.interface import marked
+from rocelab.testbed.node.interface import mark
 machine = node(int(sys.argv[1]))
-with lease.held([machine]):
+with lease.hold([machine]):
     for path in (*LEFT, OTHERS):
         machine.run(["sh", "-c", 'mkdir -p "${1%/*}" && echo x >"$1"', "sh", path])
     lease.at_end(machine, ["rm", "/run/undone"])
@@ -94,7 +94,7 @@ with lease.held([machine]):
     started.wait_for_line("on", timeout=30)
     machine.start(["sh", "-c", "trap '' INT TERM HUP; sleep 613; sleep 613"])
     print("held", flush=True)
-    machine.run(marked(["sleep", "614"]), timeout=700)
+    machine.run(mark(["sleep", "614"]), timeout=700)
 """
 
 
@@ -139,7 +139,7 @@ def test_what_a_killed_lease_left_is_removed_by_the_next(machine: CommandNode) -
         assert succeeds(machine, "pkill", "-KILL", "-f", lease.FOLDER)
         run.kill()
     assert any(running(machine).values())
-    with lease.held([machine]):
+    with lease.hold([machine]):
         assert not any(running(machine).values())
         assert not succeeds(machine, "test", "-e", LEFT[0])
     assert_clean(machine)
@@ -151,7 +151,7 @@ def test_hosts_keep_their_driver_while_a_run_measures_there(
     """Neither `hosts prepare` nor `hosts restore` begins."""
     monkeypatch.setattr(lease, "_WAIT_SECONDS", 1)
     monkeypatch.setattr(hosts, "select_hosts", lambda *_: ())
-    monkeypatch.setattr(connect, "connected", lambda _hosts: nullcontext([machine]))
+    monkeypatch.setattr(connect, "connect", lambda _hosts: nullcontext([machine]))
     # it shares this machine's kernel and file system: never let one begin
     monkeypatch.setattr(prepare_host, "prepare", lambda *_: pytest.fail("it began"))
     monkeypatch.setattr(restore_host, "restore", lambda *_: pytest.fail("it began"))
@@ -172,7 +172,7 @@ def test_a_second_run_is_told_who_holds_the_machine(
     with holder(machine) as run:
         try:
             with pytest.raises(TestbedError, match=f"n1 is in use by .*process {run.pid},"):
-                lease.held([machine]).__enter__()
+                lease.hold([machine]).__enter__()
             assert all(running(machine).values())
             # as the error says
             held_by = machine.run(["cat", f"{lease.FOLDER}/holder"]).stdout.split()[-2]
@@ -184,7 +184,7 @@ def test_a_second_run_is_told_who_holds_the_machine(
 
 
 def test_a_lease_of_a_run_that_ends_well(machine: CommandNode) -> None:
-    with lease.held([machine]):
+    with lease.hold([machine]):
         assert succeeds(machine, "test", "-e", f"{lease.FOLDER}/lock")
     assert not succeeds(machine, "test", "-e", lease.FOLDER)
     # without a lease there is nothing to note
@@ -200,14 +200,14 @@ def test_a_plain_user_holds_a_separate_lease(
     machine.run(["mkdir", others])
     kept = machine.start(["sleep", "612"])
     wait_until("another user's process", lambda: running(machine)["612"])
-    with lease.held([plain]):
+    with lease.hold([plain]):
         assert not succeeds(machine, "test", "-e", lease.FOLDER)
         plain.run(["mkdir", "/tmp/rocelab-mpi.abcdef"])
         ours = plain.start(["sleep", "611"])
         wait_until("a process of the run", lambda: running(machine)["611"])
         monkeypatch.setattr(lease, "_WAIT_SECONDS", 1)
         with pytest.raises(TestbedError, match=r"n1 is in use by .*, process \d"):
-            lease.held([plain]).__enter__()
+            lease.hold([plain]).__enter__()
     assert not running(machine)["611"]
     assert running(machine)["612"]
     for process in (ours, kept):
@@ -222,10 +222,10 @@ def test_a_plain_user_waits_for_a_run_of_roots(
 ) -> None:
     monkeypatch.setattr(lease, "_WAIT_SECONDS", 1)
     with (
-        lease.held([machine]),
+        lease.hold([machine]),
         pytest.raises(TestbedError, match="n1 is in use by a run by root") as caught,
     ):
-        lease.held([plain]).__enter__()
+        lease.hold([plain]).__enter__()
     assert lease.FOLDER in caught.value.action
-    with lease.held([plain]):
+    with lease.hold([plain]):
         pass

@@ -12,7 +12,7 @@ from requirements import missing
 from rocelab.errors import TestbedError, UsageError
 from rocelab.testbed.node.ssh_node import SshTarget
 from rocelab.testbed.ssh import inventory
-from rocelab.testbed.ssh.connect import connected
+from rocelab.testbed.ssh.connect import connect
 from rocelab.testbed.ssh.inventory import Host
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_commands_find_what_a_module_provides(site: Path) -> None:
-    with connected([Host("n1", "node1", "eth1", modules=("site/1.0",))]) as (node,):
+    with connect([Host("n1", "node1", "eth1", modules=("site/1.0",))]) as (node,):
         assert node.run(["tool"]).stdout == "of the site\n"
         assert node.start(["tool"]).wait(timeout=30).stdout == "of the site\n"
         said = node.run(["printenv", "SITE_TUNED"]).stdout
@@ -57,17 +57,17 @@ def test_the_inventorys_folders_come_first(site: Path, tmp_path: Path) -> None:
     other.mkdir()
     (other / "tool").symlink_to("/bin/true")
     host = Host("n1", "node1", "eth1", path=(str(other),), modules=("site/1.0",))
-    with connected([host]) as (node,):
+    with connect([host]) as (node,):
         assert node.run(["tool"]).stdout == ""
         assert node.run(["id", "-u"]).stdout.strip().isdecimal()
-    with connected([Host("n1", "node1", "eth1", path=(str(site),))]) as (node,):
+    with connect([Host("n1", "node1", "eth1", path=(str(site),))]) as (node,):
         assert node.run(["tool"]).stdout == "of the site\n"
 
 
 def test_a_module_that_is_missing_is_named(site: Path) -> None:
     with (
         pytest.raises(TestbedError, match="cannot load nosuch/2 on n1") as caught,
-        connected([Host("n1", "node1", "eth1", modules=("nosuch/2",))]),
+        connect([Host("n1", "node1", "eth1", modules=("nosuch/2",))]),
     ):
         pass
     assert "Unable to locate a modulefile for 'nosuch/2'" in caught.value.cause
@@ -77,7 +77,7 @@ def test_a_host_without_modules_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     fake_host.install(tmp_path, monkeypatch, {"bash": 'shift; exec sh -c "$@"'})
     with (
         pytest.raises(TestbedError) as caught,
-        connected([Host("n1", "node1", "eth1", modules=("site/1.0",))]),
+        connect([Host("n1", "node1", "eth1", modules=("site/1.0",))]),
     ):
         pass
     assert caught.value.cause == "its login shell knows no command module"

@@ -61,7 +61,7 @@ def test_root_by_sudo() -> None:
     ],
 )
 def test_slurms_failure_is_told_from_the_commands(said: str, status: int, lost: bool) -> None:
-    assert STEP.lost(subprocess.CompletedProcess([], status, b"", said.encode())) is lost
+    assert STEP.is_lost(subprocess.CompletedProcess([], status, b"", said.encode())) is lost
 
 
 def test_only_remarks_are_left_out() -> None:
@@ -202,7 +202,7 @@ def test_which_plugin_starts_ranks(offered: list[str], ompi_info: str, plugin: s
 def test_an_inventory_can_be_read_again(tmp_path: Path) -> None:
     hosts = (Host("s1", "s1.example", "ib0"), Host("n2", "S_2", "ib0"))
     path = tmp_path / "hosts.toml"
-    path.write_text(inventory.written(hosts))
+    path.write_text(inventory.inventory_text(hosts))
     assert inventory.load(path) == hosts
     with pytest.raises(UsageError):
-        inventory.written((Host("s1", "s1", "ib0 --help"),))
+        inventory.inventory_text((Host("s1", "s1", "ib0 --help"),))

@@ -112,7 +112,7 @@ def test_what_is_installed_is_in_the_key(tmp_path: Path) -> None:
     driver = Driver(module, "6.12.1", "abc")
 
     def found(payload: Payload) -> str:
-        return snapshot_key.prepared("k", preparation.of_nodes(payload).digest)
+        return snapshot_key.key_with_preparation("k", preparation.of_nodes(payload).digest)
 
     keys = [found(Payload(driver, (probe,))), found(Payload(None, (probe,)))]
     keys += [found(Payload(driver, ()))]

@@ -30,7 +30,7 @@ from rocelab.testbed.node import Completed, DataLink
 from rocelab.testbed.node.ssh_node import SshTarget
 from rocelab.testbed.ssh import data_interface as link
 from rocelab.testbed.ssh import inventory
-from rocelab.testbed.ssh.connect import connected
+from rocelab.testbed.ssh.connect import connect
 from rocelab.testbed.ssh.ssh_testbed import SshTestbed
 
 CONTROL = Path("/run/x/n1")
@@ -140,7 +140,7 @@ def without_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_host_may_refuse_root_where_nothing_needs_it(without_root: Path) -> None:
     host = inventory.Host("n1", "node1", "eth1")
-    with connected([host], root_for="") as (node,):
+    with connect([host], root_for="") as (node,):
         assert not node.has_root
         assert node.run(["echo", "on"]).stdout == "on\n"
         with pytest.raises(TestbedError, match="needs root on node1") as caught:
@@ -153,7 +153,7 @@ def test_a_host_that_refuses_root_is_refused_where_something_needs_it(without_ro
     host = inventory.Host("n1", "node1", "eth1")
     with (
         pytest.raises(TestbedError, match="root on n1, as needed for rxe-v2 and rxestat") as caught,
-        connected([host], root_for="rxe-v2 and rxestat"),
+        connect([host], root_for="rxe-v2 and rxestat"),
     ):
         pass
     assert "probes = []" in caught.value.action
@@ -162,7 +162,7 @@ def test_a_host_that_refuses_root_is_refused_where_something_needs_it(without_ro
 def test_sudo_is_not_tried_where_the_inventory_forbids_it(without_root: Path) -> None:
     """On many sites, a refused sudo is reported to the administrators."""
     host = inventory.Host("n1", "node1", "eth1", root=False)
-    with connected([host], root_for="") as (node,):
+    with connect([host], root_for="") as (node,):
         assert not node.has_root
     assert not without_root.exists()
 

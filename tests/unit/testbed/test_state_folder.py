@@ -15,7 +15,7 @@ from rocelab.testbed.qemu import state_folder
 from rocelab.testbed.qemu.machine_spec import TestbedSpec
 from rocelab.testbed.qemu.state_folder import State
 from rocelab.testbed.ssh import inventory
-from rocelab.testbed.ssh.connect import connected
+from rocelab.testbed.ssh.connect import connect
 from rocelab.testbed.ssh.inventory import Host
 
 
@@ -72,7 +72,7 @@ def test_a_path_too_long_for_a_socket(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("shutil.which", lambda _: "/bin/false")
     with (
         pytest.raises(UsageError, match="TMPDIR"),
-        connected([Host("n1", "node1", "eth1")]),
+        connect([Host("n1", "node1", "eth1")]),
     ):
         pass
     assert [path.name for path in long.iterdir()] == ["rocelab"]

@@ -154,7 +154,7 @@ def test_the_link_is_restored_after_a_failure() -> None:
     node = Interface("0:")
 
     def fails() -> None:
-        with shaping.shaped([node], LinkPlan(delay_us=1000)):
+        with shaping.shape([node], LinkPlan(delay_us=1000)):
             assert "netem limit 100000 delay 1000us" in node.ran[0]
             raise RuntimeError
 
@@ -165,13 +165,13 @@ def test_the_link_is_restored_after_a_failure() -> None:
 
 def test_our_own_leftover_discipline_is_replaced_a_foreign_one_refused() -> None:
     leftover = Interface("4791:")
-    with shaping.shaped([leftover], LinkPlan(loss_ppm=1)):
+    with shaping.shape([leftover], LinkPlan(loss_ppm=1)):
         pass
     assert leftover.handle == "0:"
     foreign = Interface("8001:")
     with (
         pytest.raises(TestbedError, match="discipline that is not rocelab's"),
-        shaping.shaped([foreign], LinkPlan(loss_ppm=1)),
+        shaping.shape([foreign], LinkPlan(loss_ppm=1)),
     ):
         pass
     assert not foreign.ran
@@ -179,7 +179,7 @@ def test_our_own_leftover_discipline_is_replaced_a_foreign_one_refused() -> None
 
 def test_a_plan_without_a_link_changes_nothing() -> None:
     node = Interface("8001:")
-    with shaping.shaped([node], LinkPlan()):
+    with shaping.shape([node], LinkPlan()):
         pass
     assert not node.ran
 
@@ -187,8 +187,8 @@ def test_a_plan_without_a_link_changes_nothing() -> None:
 @pytest.mark.parametrize(("handle", "drops"), [("0:", 3), ("4791:", "3")])
 def test_drops_are_read_only_from_our_discipline(handle: str, drops: object) -> None:
     with pytest.raises(CellError, match="no longer shaped"):
-        shaping.dropped(Interface(handle, drops))
-    assert shaping.dropped(Interface("4791:", 3)) == 3
+        shaping.drop_count(Interface(handle, drops))
+    assert shaping.drop_count(Interface("4791:", 3)) == 3
 
 
 def path(commands: list[tuple[str, ...]], start: str, mac: str) -> list[str]:

@@ -17,7 +17,7 @@ from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode
 from rocelab.testbed.node.waiting_shells import ShellEndedError, WaitingShell
 from rocelab.testbed.ssh import inventory
-from rocelab.testbed.ssh.connect import connected
+from rocelab.testbed.ssh.connect import connect
 
 pytestmark = pytest.mark.slow  # each starts processes and waits for them
 
@@ -47,7 +47,7 @@ def logins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def host(logins: Path) -> Iterator[SshNode]:
-    with connected([HOST], root_for="") as (node,):
+    with connect([HOST], root_for="") as (node,):
         yield node
 
 
@@ -206,7 +206,7 @@ def test_a_line_for_a_process_is_not_the_shells(host: SshNode) -> None:
 
 def test_no_shell_is_left(logins: Path) -> None:
     """Neither here nor there, when the hosts are logged out."""
-    with connected([HOST], root_for="") as (node,):
+    with connect([HOST], root_for="") as (node,):
         pids = at_once(lambda _: node.run(["sh", "-c", 'echo "$PPID"']).stdout, list(range(6)))
     for pid in {int(pid) for pid in pids}:
         wait_until(f"shell {pid} ends", lambda pid=pid: not Path(f"/proc/{pid}").exists())
@@ -216,7 +216,7 @@ def test_a_shell_that_never_was() -> None:
     shell = WaitingShell(["sh", "-c", "echo no shell >&2; exit 1"])
     with pytest.raises(ShellEndedError) as caught:
         shell.run(["true"], 30)
-    assert caught.value.said == b"no shell\n"
+    assert caught.value.output == b"no shell\n"
     shell.close()
     silent = WaitingShell(["sleep", "60"])
     with pytest.raises(subprocess.TimeoutExpired):

@@ -72,7 +72,7 @@ def slurm(
     from rocelab.testbed.ssh import inventory
 
     job = allocation.current()
-    text = inventory.written(slurm_testbed.find_hosts(job, job.nodes, netdev or ""))
+    text = inventory.inventory_text(slurm_testbed.find_hosts(job, job.nodes, netdev or ""))
     console.out().print(text, end="", markup=False)
 
 
@@ -96,18 +96,18 @@ def prepare(
     from rocelab.testbed.hosts import dry_run as dry
     from rocelab.testbed.hosts.prepare_host import prepare as one
     from rocelab.testbed.node.parallel import at_once
-    from rocelab.testbed.ssh.connect import connected
+    from rocelab.testbed.ssh.connect import connect
 
     hosts = select_hosts(inventory, names)
     say_names(hosts)
-    with connected(hosts) as nodes:
+    with connect(hosts) as nodes:
         if dry_run:
             for node, argvs in zip(nodes, at_once(dry.commands, nodes), strict=True):
                 for line in argvs:
                     console.out().print(console.clean(f"{node.name}: {line}"), markup=False)
             return
         # a run that measures there must not lose its driver
-        with lease.held(nodes):
+        with lease.hold(nodes):
             at_once(lambda node: one(node, console.say), nodes)
     console.out().print("prepared; undo with `rocelab hosts restore`")
 
@@ -124,11 +124,11 @@ def restore(
     from rocelab.testbed import lease
     from rocelab.testbed.hosts.restore_host import restore as one
     from rocelab.testbed.node.parallel import at_once
-    from rocelab.testbed.ssh.connect import connected
+    from rocelab.testbed.ssh.connect import connect
 
     hosts = select_hosts(inventory, names)
     say_names(hosts)
-    with connected(hosts) as nodes, lease.held(nodes):
+    with connect(hosts) as nodes, lease.hold(nodes):
         for node, done in zip(nodes, at_once(one, nodes), strict=True):
             word = "restored" if done else "was not prepared: nothing to do"
             console.out().print(f"{node.name}: {word}")
@@ -148,16 +148,19 @@ def status(
 
     from rocelab.testbed.hosts import host_state
     from rocelab.testbed.node.parallel import at_once
-    from rocelab.testbed.ssh.connect import connected
+    from rocelab.testbed.ssh.connect import connect
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("host", "kernel", "rdma_rxe", "rxe devices", "prepared"):
         table.add_column(column)
     hosts = select_hosts(inventory, names)
     say_names(hosts)
-    with connected(hosts) as nodes:
+    with connect(hosts) as nodes:
         for node, now, was in zip(
-            nodes, at_once(host_state.read, nodes), at_once(host_state.saved, nodes), strict=True
+            nodes,
+            at_once(host_state.read, nodes),
+            at_once(host_state.read_saved, nodes),
+            strict=True,
         ):
             devices = ", ".join(f"{device} on {netdev}" for device, netdev in now.devices)
             driver = "not loaded" if now.version is None else now.version or "stock"

@@ -110,7 +110,7 @@ def up(
             action="Add --switches 1.",
         )
     packages = Packages.parse(package)
-    with State(name).held():
+    with State(name).hold():
         by_name.up(
             name,
             provider=provider,
@@ -150,7 +150,7 @@ def down(
                 action="List testbeds with `rocelab status`.",
             )
     for state in states:
-        with state.held():
+        with state.hold():
             if state.alive():
                 by_name.from_state(state).down()
             else:
@@ -243,7 +243,7 @@ def status(
         except TestbedError as error:
             console.say(f"{error.what}: {error.cause}")
             continue
-        spec, died = testbed.spec, state.died()
+        spec, died = testbed.spec, state.exit_statuses()
         addresses = {node.name: node.link.ipv4 for node in testbed.nodes}
         if spec.switch is not None:
             addresses[spec.switch.name] = "-"

@@ -11,7 +11,7 @@ from rocelab.errors import CellError
 from rocelab.plans.catalog import Maker
 from rocelab.record import adapter
 from rocelab.testbed.node import Node
-from rocelab.testbed.shaping import dropped
+from rocelab.testbed.shaping import drop_count
 from rocelab.testbed.verbs_ports import VerbsPort
 
 _LINE = re.compile(
@@ -131,7 +131,7 @@ def read(
         counters = replace(counters, rxe={}, adapter={**counters.adapter, **nic})
     else:
         counters = replace(counters, adapter={})
-    return replace(counters, link={"dropped": dropped(node)}) if is_shaped else counters
+    return replace(counters, link={"dropped": drop_count(node)}) if is_shaped else counters
 
 
 def _increases(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

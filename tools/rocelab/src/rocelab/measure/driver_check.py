@@ -125,7 +125,7 @@ class _Machines:
         if key not in self._up:
             name = f"ab-check-{os.getpid()}-{self._made}"
             self._made += 1
-            self._locks.enter_context(State(name).held())
+            self._locks.enter_context(State(name).hold())
             self._up[key] = bring_up.up(
                 name,
                 line=one.line,
@@ -147,7 +147,7 @@ class _Machines:
         """Return what a dead machine's console said last, nothing if it lives after that time."""
         (testbed,) = (one for one in self._up.values() if node in one.nodes)
         deadline = time.monotonic() + seconds
-        while node.name not in testbed.state.died():
+        while node.name not in testbed.state.exit_statuses():
             if time.monotonic() >= deadline:
                 return ()
             time.sleep(0.1)

@@ -137,7 +137,7 @@ class Machines:
         if key not in self._up:
             line, mtu = key
             name = f"ab-{os.getpid()}-{len(self._up)}"
-            self._locks.enter_context(State(name).held())
+            self._locks.enter_context(State(name).hold())
             made = by_name.up(
                 name,
                 provider=where.provider,

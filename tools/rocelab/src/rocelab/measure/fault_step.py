@@ -17,7 +17,7 @@ from rocelab.record import driver_trace, faults_document, layout
 from rocelab.testbed.faults import traffic_control
 from rocelab.testbed.faults.link import FaultyLink
 from rocelab.testbed.faults.server_process import Server, signals
-from rocelab.testbed.faults.timed_signal import signalled
+from rocelab.testbed.faults.timed_signal import send_signals
 from rocelab.testbed.faults.traffic_control import CountedLink
 from rocelab.testbed.interface import CanFail
 from rocelab.testbed.node import Completed, Node
@@ -58,7 +58,7 @@ def faulty(rig: Rig, cell: Cell, device: str) -> Iterator[Link]:
         return
     with (
         traffic_control.faulty(node, client.link.ipv4, faults) as counted,
-        signalled(server, counted, by_rdma_cm=cell.benchmark.retry_count is not None),
+        send_signals(server, counted, by_rdma_cm=cell.benchmark.retry_count is not None),
     ):
         yield counted
 
@@ -66,7 +66,7 @@ def faulty(rig: Rig, cell: Cell, device: str) -> Iterator[Link]:
 def drain(link: Link, rig: Rig) -> None:
     """Wait until faults hold no packet back."""
     if isinstance(link, CountedLink):
-        traffic_control.drained(rig.nodes[1], link)
+        traffic_control.drain(rig.nodes[1], link)
 
 
 def place_faults(link: Link, wire: Path, rig: Rig) -> None:

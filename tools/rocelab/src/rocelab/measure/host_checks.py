@@ -33,7 +33,7 @@ from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.ssh_node import SshNode
 from rocelab.testbed.reachability import reaches
 from rocelab.testbed.ssh import ssh_testbed
-from rocelab.testbed.ssh.connect import connected
+from rocelab.testbed.ssh.connect import connect
 from rocelab.testbed.ssh.inventory import Host
 from rocelab.testbed.ssh.ssh_testbed import SshTestbed
 
@@ -72,7 +72,7 @@ def open_checks(hosts: Sequence[Host], transport: Transport) -> Iterator[Iterato
 def _login(host: Host, transport: Transport, stack: ExitStack) -> SshNode | RocelabError:
     root_for = transport.name if transport.is_rxe else ""
     try:
-        (node,) = stack.enter_context(connected([host], root_for=root_for))
+        (node,) = stack.enter_context(connect([host], root_for=root_for))
     except TestbedError as error:
         return error
     return node
@@ -182,7 +182,7 @@ def clocks(nodes: Sequence[Node]) -> str:
 
 def driver(nodes: Sequence[Node]) -> str:
     """The instrumented driver is loaded, the same on all, and this checkout's."""
-    states = at_once(host_state.loaded, nodes)
+    states = at_once(host_state.read_loaded, nodes)
     for node, state in zip(nodes, states, strict=True):
         if not state.version:
             raise TestbedError(

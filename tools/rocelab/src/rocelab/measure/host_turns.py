@@ -101,14 +101,14 @@ class Hosts:
     def _up(self) -> _Borrowed:
         if self._borrowed is None:
             self._say(f"logging in to {' and '.join(host.name for host in self._hosts)}")
-            nodes = self._login.enter_context(connect.connected(self._hosts, root_for=_WHAT_FOR))
+            nodes = self._login.enter_context(connect.connect(self._hosts, root_for=_WHAT_FOR))
             check_alike(nodes)
-            self._lease.enter_context(lease.held(nodes))
+            self._lease.enter_context(lease.hold(nodes))
             drivers = at_once(loaded_driver.read, nodes)
             transports = {cell.transport for cell in self._plan.cells()}
             # this loads the driver where none is loaded, and adds missing devices
             testbed = ssh_testbed.under_lease(nodes, self._hosts, transports)
-            now = at_once(loaded_driver.borrowed, nodes)
+            now = at_once(loaded_driver.borrow, nodes)
             self._borrowed = _Borrowed(
                 testbed,
                 nodes,

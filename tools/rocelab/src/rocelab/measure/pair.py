@@ -12,7 +12,7 @@ from rocelab.measure import listening, pinning
 from rocelab.plans.benchmarks.timed import TIMED
 from rocelab.plans.benchmarks.tool import Job, Tool, process_name
 from rocelab.testbed.node import Completed, Node, Process
-from rocelab.testbed.node.interface import marked
+from rocelab.testbed.node.interface import mark
 
 _LISTEN_TIMEOUT = 180
 """Seconds; UCX took 60 to start for the first time on a busy emulated node."""
@@ -86,7 +86,7 @@ def _run_client(
     # timeout(1) runs on the node, so that nothing keeps running there
     near = (*pinning.on(job.client.cpus), *(TIMED if tool.transfer or tool.timed else ()))
     limited = (*environment, "timeout", "--kill-after=5", str(timeout), *near, *tool.client(job))
-    done = client.run(marked(limited), timeout=timeout + 60, check=False)
+    done = client.run(mark(limited), timeout=timeout + 60, check=False)
     keep("client", done)
     if problem := tool.passing(done.returncode, done.stdout + done.stderr):
         failed, action = problem

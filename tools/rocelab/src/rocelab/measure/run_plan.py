@@ -68,7 +68,7 @@ def _on_own_testbed(
     commands: bool,
 ) -> RunOutcome:
     name = f"run-{os.getpid()}"
-    stack.enter_context(State(name).held())
+    stack.enter_context(State(name).hold())
     own: AnyTestbed | None = None
 
     def remake() -> AnyTestbed:

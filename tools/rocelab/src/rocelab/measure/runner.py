@@ -33,7 +33,7 @@ from rocelab.measure.rig import Rig
 from rocelab.plans.plan import Cell, Plan
 from rocelab.record.folder import RunFolder, now
 from rocelab.testbed.interface import Testbed
-from rocelab.testbed.shaping import shaped
+from rocelab.testbed.shaping import shape
 from rocelab.testbed.slurm import allocation
 from rocelab.version import VERSION
 
@@ -205,7 +205,7 @@ class _Run:
     ) -> RocelabError | None:
         """Run cells and remove them from `left`; stop and return the error when a node dies."""
         link = self._plan.testbed.link
-        with shaped(testbed.nodes, link), LoadedProbes(programs_of(cells)) as probes:
+        with shape(testbed.nodes, link), LoadedProbes(programs_of(cells)) as probes:
             rig = Rig.on(testbed, link, pinned=self._plan.testbed.is_pinned, probes=probes)
             while left:
                 cell = left.pop(0)

@@ -117,7 +117,7 @@ def running(plan: Plan, name: str, say: Say, stack: ExitStack) -> VirtualTestbed
             "nodes, switches or packages; booting another"
         )
         return None
-    stack.enter_context(testbed.state.held())
+    stack.enter_context(testbed.state.hold())
     testbed.alive()
     if not testbed.state.prepared:
         raise UsageError(
@@ -126,7 +126,7 @@ def running(plan: Plan, name: str, say: Say, stack: ExitStack) -> VirtualTestbed
             action="Take it down with `rocelab down` and bring it up without --bare, or choose "
             "another name with --name: `rocelab run` then boots its own.",
         )
-    stack.enter_context(lease.held(testbed.nodes))
+    stack.enter_context(lease.hold(testbed.nodes))
     testbed.take_over()
     if plan.roce_v1:
         for machine in machines(testbed.nodes):

@@ -40,14 +40,14 @@ class Subject:
 
 def subjects(run: Run) -> list[Subject]:
     """Return what there is, in the order of the results."""
-    found = [
+    items = [
         item
         for item in run.series
         if item.metric == metrics.LATENCY or message_life.is_part(item.metric)
     ]
     result = []
     for names, series in group_by(
-        found, lambda i: (i.accelerator, i.benchmark, i.transport)
+        items, lambda i: (i.accelerator, i.benchmark, i.transport)
     ).items():
         lives = tuple(_lives(series))
         if lives:

@@ -51,8 +51,10 @@ def up(
     if provider == Provider.VETH:
         make = partial(veth.up, payload=payload)
     else:
-        wanted = preparation.of_nodes(payload) if payload else None
-        make = partial(bring_up.up, lockstep=lockstep, emulation=emulation, preparation=wanted)
+        node_preparation = preparation.of_nodes(payload) if payload else None
+        make = partial(
+            bring_up.up, lockstep=lockstep, emulation=emulation, preparation=node_preparation
+        )
     testbed = make(
         name,
         line=line,

@@ -24,7 +24,7 @@ def merge(parts: Sequence[Path], path: Path) -> None:
     TestbedError when one is cut off.
     """
     with ExitStack() as stack:
-        contents = [stack.enter_context(_mapped(part)) for part in parts]
+        contents = [stack.enter_context(_map(part)) for part in parts]
         file = stack.enter_context(path.open("wb"))
         file.write(contents[0][:_FILE_HEAD])
         for _, frame in heapq.merge(*map(_records, contents), key=lambda record: record[0]):
@@ -32,7 +32,7 @@ def merge(parts: Sequence[Path], path: Path) -> None:
 
 
 @contextmanager
-def _mapped(path: Path) -> Iterator[mmap.mmap]:
+def _map(path: Path) -> Iterator[mmap.mmap]:
     """The content of a file that may be larger than the memory."""
     with path.open("rb") as file:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

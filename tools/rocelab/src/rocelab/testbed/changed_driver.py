@@ -78,14 +78,14 @@ def files(paths: Sequence[Path]) -> list[Path]:
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    found = sorted(path.glob("*.patch"))
-    if not found:
+    patches = sorted(path.glob("*.patch"))
+    if not patches:
         raise UsageError(
             f"{path} holds no patch",
             cause="it is no folder, or has no file NAME.patch",
             action="Give a folder of patches as `git format-patch` writes them.",
         )
-    return found
+    return patches
 
 
 def _read(file: Path) -> bytes:
@@ -154,8 +154,8 @@ def refusal(
     """Return the error for what `make changed-module` said when it failed."""
     text = "\n".join(row for row in stderr.splitlines() if not row.startswith("make"))
     failure = _FAILURE.search(text)
-    said = text[: failure.start()] if failure else text
-    cause = said.splitlines()[-_SAID:] or ["" if failure else "make said nothing"]
+    output = text[: failure.start()] if failure else text
+    cause = output.splitlines()[-_SAID:] or ["" if failure else "make said nothing"]
     if failure:
         cause.append(f"{failure[1].removesuffix(' (file and hunk above)')}: {failure[2]}")
     where = f"; the whole log is {log}" if log else ""

@@ -44,9 +44,9 @@ class HostAddresses:
 
     def within(self, network: str) -> ControlEnd | None:
         """The node's address in a network, None if it has none there."""
-        wanted = ip_network(network)
+        target = ip_network(network)
         for netdev, own in self.interfaces:
-            if own.version == wanted.version and own.ip in wanted:
+            if own.version == target.version and own.ip in target:
                 return ControlEnd(netdev, str(own.ip))
         return None
 
@@ -81,9 +81,9 @@ def candidates(hosts: Sequence[HostAddresses]) -> Iterator[tuple[ControlEnd, ...
     common: list[tuple[ControlEnd, ...]] = []
     for _, interface in sorted(first.interfaces, key=rank):
         ends = [host.within(str(interface.network)) for host in hosts]
-        found = tuple(end for end in ends if end is not None)
-        if len(found) == len(hosts) and len({end.address for end in found}) == len(hosts):
-            common.append(found)
+        chosen = tuple(end for end in ends if end is not None)
+        if len(chosen) == len(hosts) and len({end.address for end in chosen}) == len(hosts):
+            common.append(chosen)
     apart = [ends for ends in common if ends[0].netdev != first.data]
     yield from apart
     reached = tuple(end for host in hosts if (end := _by_ssh(host)) is not None)
@@ -105,7 +105,7 @@ def _by_ssh(host: HostAddresses) -> ControlEnd | None:
     )
 
 
-def named(hosts: Sequence[HostAddresses], networks: Sequence[str]) -> tuple[ControlEnd, ...]:
+def ends_on(hosts: Sequence[HostAddresses], networks: Sequence[str]) -> tuple[ControlEnd, ...]:
     """The ends on the networks that the inventory names. Raises CellError for a node without."""
     ends = []
     for host in hosts:
@@ -137,13 +137,13 @@ def choose(
     CellError that says which node does not reach which address.
     """
     refused = ""
-    for ends in [named(hosts, networks)] if networks else candidates(hosts):
+    for ends in [ends_on(hosts, networks)] if networks else candidates(hosts):
         answers = reaches(nodes[1:], nodes[0], ends[0].address)
-        failed = [(node, said) for node, said in zip(nodes[1:], answers, strict=True) if said]
+        failed = [(node, error) for node, error in zip(nodes[1:], answers, strict=True) if error]
         if not failed:
             return ends
-        node, said = failed[0]
-        refused += f"{node.name} to {nodes[0].name} at {ends[0].address}: {said}\n"
+        node, error = failed[0]
+        refused += f"{node.name} to {nodes[0].name} at {ends[0].address}: {error}\n"
     listed = "; ".join(
         f"{host.name}: {', '.join(str(own) for _, own in host.interfaces) or 'none'}"
         for host in hosts

@@ -66,10 +66,10 @@ def choose(gids: Iterable[Gid], gid_type: str, ipv4: str, *, node: str) -> Gid:
     raise _missing(gids, f"{gid_type} GID for {ipv4}", node)
 
 
-def _missing(gids: tuple[Gid, ...], what: str, node: str) -> CellError:
+def _missing(gids: tuple[Gid, ...], kind: str, node: str) -> CellError:
     listed = ", ".join(f"{gid.index}: {gid.address} ({gid.type!a:.20})" for gid in gids[:8])
     return CellError(
-        f"{node} has no {what}; its GIDs: {listed or 'none'}",
+        f"{node} has no {kind}; its GIDs: {listed or 'none'}",
         cause="the interface lacks the address, or the driver does not offer this RoCE version",
         action=f"On {node}, look at `ip addr` and `rdma link`.",
     )

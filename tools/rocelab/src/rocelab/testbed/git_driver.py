@@ -51,8 +51,8 @@ def version(repository: Path, commit: str, tree: str) -> str:
     if size.returncode or int(size.stdout) > _MAX_BYTES:
         return name
     text = _text(_good(repository, tree, "cat-file", "blob", makefile))
-    found = _MAKEFILE.search(text)
-    return f"{'.'.join(found.groups()[:3])}{found[4]}, {name}" if found else name
+    match = _MAKEFILE.search(text)
+    return f"{'.'.join(match.groups()[:3])}{match[4]}, {name}" if match else name
 
 
 def write(repository: Path, tree: str, folder: Path) -> None:

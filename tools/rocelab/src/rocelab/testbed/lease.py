@@ -38,7 +38,7 @@ _NOTE = f'[ ! -d {FOLDER} ] || printf "%s\\n" "$1" >>{FOLDER}/undo'
 
 
 @contextmanager
-def held(nodes: Sequence[Node]) -> Iterator[None]:
+def hold(nodes: Sequence[Node]) -> Iterator[None]:
     """Hold the machines of `nodes` while the context lasts, and clean them on exit.
 
     Raises TestbedError when another run holds one, or one does not answer.

@@ -20,39 +20,39 @@ _LONGEST_PID = 20
 
 @contextmanager
 def hold(
-    path: Path, what: str, waits: Callable[[], None] | None = None, *, shared: bool = False
+    path: Path, name: str, waits: Callable[[], None] | None = None, *, shared: bool = False
 ) -> Iterator[None]:
-    """Hold the lock `path` of `what`, a testbed's name in messages; the file goes with it.
+    """Hold the lock `path` of `name`, a testbed's name in messages; the file goes with it.
 
     `shared`: others may share it, and the last of them removes the file. When another process holds
     it: with `waits`, call that and wait, else raise UsageError with the other's PID.
     """
-    held: list[int] = []
+    descriptors: list[int] = []
     try:
         try:
-            _take(path, what, waits, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, held)
+            _take(path, name, waits, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, descriptors)
             yield
         finally:
-            _release(held, path, shared=shared)
+            _release(descriptors, path, shared=shared)
     except KeyboardInterrupt:
         # it may have come before the new file was locked, or while it was removed
-        _release(held, path, shared=shared)
+        _release(descriptors, path, shared=shared)
         with suppress(OSError):
             discard(path)
         raise
 
 
-def _release(held: list[int], path: Path, *, shared: bool) -> None:
+def _release(descriptors: list[int], path: Path, *, shared: bool) -> None:
     """Remove the file and close the descriptor; again does no harm."""
-    for descriptor in held:
+    for descriptor in descriptors:
         # interrupted here before, it may be another process's by now
         if _is_at(descriptor, path):
             if shared:
                 _leave(descriptor, path)
             else:
                 path.unlink(missing_ok=True)
-    while held:
-        os.close(held.pop())
+    while descriptors:
+        os.close(descriptors.pop())
 
 
 def holder(path: Path) -> int | None:
@@ -89,16 +89,16 @@ def _leave(descriptor: int, path: Path) -> None:
 
 
 def _take(
-    path: Path, what: str, waits: Callable[[], None] | None, kind: int, held: list[int]
+    path: Path, name: str, waits: Callable[[], None] | None, kind: int, descriptors: list[int]
 ) -> None:
-    """Lock the file; its descriptor is in `held` from then on."""
+    """Lock the file; its descriptor is in `descriptors` from then on."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             _lock(descriptor, waits, kind)
-            held.append(descriptor)
+            descriptors.append(descriptor)
         except BaseException as error:
-            if descriptor in held:
+            if descriptor in descriptors:
                 raise
             pid = _pid(descriptor)
             os.close(descriptor)
@@ -106,7 +106,7 @@ def _take(
                 raise
             who = f"process {pid}" if pid else "another process"
             raise UsageError(
-                f"{what} is in use by {who}",
+                f"{name} is in use by {who}",
                 cause="another `rocelab` boots it, uses it or takes it down",
                 action=f"Wait for it, or end it: `kill {pid or 'PID'}`.",
             ) from None
@@ -117,7 +117,7 @@ def _take(
                 os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             return
         # its holder has removed the file meanwhile
-        os.close(held.pop())
+        os.close(descriptors.pop())
 
 
 def _lock(descriptor: int, waits: Callable[[], None] | None, kind: int) -> None:

@@ -134,13 +134,13 @@ def of_line(line: str, packages: Packages, say: Say) -> Path:
 
 def entries() -> list[Image]:
     """Return all images, the one that was used last first."""
-    found = []
+    images = []
     for path in folder().glob("*/"):
         with suppress(OSError, RocelabError):
             facts = artifacts.facts(path / _FACTS)
-            what = f"kernel line {facts.get('line')} with {', '.join(facts.get('packages', ()))}"
-            found.append(Image(path, what, _size(path), path.stat().st_mtime))
-    return sorted(found, key=lambda each: each.used, reverse=True)
+            label = f"kernel line {facts.get('line')} with {', '.join(facts.get('packages', ()))}"
+            images.append(Image(path, label, _size(path), path.stat().st_mtime))
+    return sorted(images, key=lambda each: each.used, reverse=True)
 
 
 def clear() -> tuple[int, int]:
@@ -155,21 +155,21 @@ def clear() -> tuple[int, int]:
 
 def _files(path: Path) -> list[Path]:
     """Return a .deb file, or those of a folder. Raises UsageError."""
-    found = sorted(path.glob("*.deb")) if path.is_dir() else [path]
-    if not found or not all(each.is_file() and each.suffix == ".deb" for each in found):
+    files = sorted(path.glob("*.deb")) if path.is_dir() else [path]
+    if not files or not all(each.is_file() and each.suffix == ".deb" for each in files):
         raise UsageError(
             f"--package {quote(str(path))} has no package",
             cause="it is neither a file NAME.deb nor a folder with such files",
             action="Give one of them, or the name of a package without a slash.",
         )
-    for each in found:
+    for each in files:
         if each.stat().st_size > _MAX_FILE_BYTES:
             raise UsageError(
                 f"{quote(str(each))} is too large for a package",
                 cause=f"it has more than {_MAX_FILE_BYTES >> 20} MiB",
                 action="Name another file.",
             )
-    return [each.resolve() for each in found]
+    return [each.resolve() for each in files]
 
 
 def _digest(path: Path) -> str:
@@ -202,7 +202,7 @@ def _make(base: Path, packages: Packages, labels: Sequence[str], path: Path) -> 
     with _aside(path) as work:
         for name in ("vmlinuz", "initramfs.cpio"):
             shutil.copy(base / name, work / name)
-        _wanted(work / _WANTED, packages)
+        _write_packages(work / _WANTED, packages)
         _install(base, work)
         shutil.rmtree(work / _WANTED)
         facts = artifacts.facts(base / _FACTS) | {
@@ -228,7 +228,7 @@ def _aside(path: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _wanted(into: Path, packages: Packages) -> None:
+def _write_packages(into: Path, packages: Packages) -> None:
     into.mkdir()
     (into / "names").write_text("".join(f"{name}\n" for name in packages.names))
     for number, file in enumerate(packages.files):
@@ -300,17 +300,17 @@ def _hooks(root: int, work: Path) -> Iterator[str]:
 
 def _failure(suite: str, log: str) -> RocelabError:
     """Return the error for what was said."""
-    said = _SAYS.search(log)
-    if said and said[1] == "unknown":
+    match = _SAYS.search(log)
+    if match and match[1] == "unknown":
         return UsageError(
-            f"there is no package {said[2]} in Debian {suite}",
+            f"there is no package {match[2]} in Debian {suite}",
             cause="a typing error, or it is only in another release or archive",
             action="Look for it on packages.debian.org, or give its .deb file.",
         )
     # apt's and dpkg's own words come before mmdebstrap's
-    lines = [line for line in log[: said.start() if said else None].splitlines() if line.strip()]
+    lines = [line for line in log[: match.start() if match else None].splitlines() if line.strip()]
     tail = "\n".join(lines[-8:])[-1500:]
-    if said and said[1] == "refused":
+    if match and match[1] == "refused":
         return UsageError(
             "the packages cannot be installed",
             cause=tail,

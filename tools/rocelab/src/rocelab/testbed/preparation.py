@@ -75,7 +75,7 @@ def of_nodes(payload: Payload) -> Preparation:
 
 def digest(contents: Iterable[bytes]) -> str:
     """Return the hash of all of this, and of the code that installs it."""
-    found = hashlib.sha256(Path(prepare_node.__file__).read_bytes())
+    sha = hashlib.sha256(Path(prepare_node.__file__).read_bytes())
     for content in contents:
-        found.update(hashlib.sha256(content).digest())
-    return found.hexdigest()
+        sha.update(hashlib.sha256(content).digest())
+    return sha.hexdigest()

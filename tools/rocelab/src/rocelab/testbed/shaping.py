@@ -34,7 +34,7 @@ def netem_parameters(link: LinkPlan) -> tuple[str, ...]:
 
 
 @contextmanager
-def shaped(nodes: Sequence[Node], link: LinkPlan) -> Iterator[None]:
+def shape(nodes: Sequence[Node], link: LinkPlan) -> Iterator[None]:
     """Shape what the data interfaces send while the context lasts; restore them on exit.
 
     Raises TestbedError when an interface has a queueing discipline that rocelab did not set.
@@ -50,7 +50,7 @@ def shaped(nodes: Sequence[Node], link: LinkPlan) -> Iterator[None]:
         at_once(_restore, nodes)
 
 
-def dropped(node: Node) -> int:
+def drop_count(node: Node) -> int:
     """Return how many packets the shaped link has dropped at a node. Raises CellError."""
     root = _root(node)
     drops = root.get("drops")
@@ -67,7 +67,7 @@ def _root(node: Node) -> dict[str, Any]:
     netdev = node.link.netdev
     listing = tc_listing.read(
         *(node, "qdisc", "show", "dev", netdev, "root"),
-        what=f"the queueing discipline of {netdev}",
+        subject=f"the queueing discipline of {netdev}",
     )
     return next((each for each in listing if each.get("root")), {})
 

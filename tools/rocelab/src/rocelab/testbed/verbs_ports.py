@@ -159,7 +159,7 @@ def choose(
     def is_named(key: tuple[str, int]) -> bool:
         return key[0] == device and port in (0, key[1])
 
-    def made(key: tuple[str, int]) -> VerbsPort:
+    def port_of(key: tuple[str, int]) -> VerbsPort:
         return VerbsPort(*key, sysfs.link_layers.get(key, ""))
 
     soft = [key for key in links if key[0] in sysfs.soft and links[key] == netdev]
@@ -170,7 +170,7 @@ def choose(
     ]
     others.sort(key=lambda key: not is_on_it(key))
     chosen = others or ([] if device else soft)
-    return Ports(made(soft[0]) if soft else None, tuple(map(made, chosen)))
+    return Ports(port_of(soft[0]) if soft else None, tuple(map(port_of, chosen)))
 
 
 def check_kind(node: Node, port: VerbsPort, transport: Transport) -> None:

@@ -72,7 +72,7 @@ def _running(
         say(f"testbed {name} has another kernel line, fewer nodes or packages; making another")
         return None
     alone = request.needs_testbed_alone
-    stack.enter_context(testbed.state.held(shared=not alone))
+    stack.enter_context(testbed.state.hold(shared=not alone))
     testbed.alive()
     if not testbed.state.prepared:
         raise UsageError(
@@ -83,7 +83,7 @@ def _running(
     if alone:
         testbed.take_over()
     if request.transport.roce == _V1:
-        stack.enter_context(lease.held(testbed.nodes))
+        stack.enter_context(lease.hold(testbed.nodes))
         at_once(_note_default, machines(testbed.nodes))
     return testbed
 
@@ -96,7 +96,7 @@ def _make(
     request: Request, line: str, packages: Packages, say: Say, stack: ExitStack
 ) -> VirtualTestbed:
     state = State(f"exec-{os.getpid()}")
-    stack.enter_context(state.held())
+    stack.enter_context(state.hold())
     nodes = request.nodes
     testbed = by_name.up(
         state.name,

@@ -76,7 +76,7 @@ class _Rule:
         chosen = number == 0 or (every > 0 and number > 0 and number % every == 0)
         return chosen and (place.is_last if fault.packet == LAST else place.packet == fault.packet)
 
-    def happened(self, since_us: int) -> None:
+    def advance(self, since_us: int) -> None:
         """Count it, and find the next time; those at which no packet came are over."""
         self.left -= 1
         if every := self.fault.every_us:
@@ -165,15 +165,15 @@ class FaultyLink:
             if rule is None:
                 out = [Due(now_ns, direction, frame)]
             else:
-                rule.happened(since_us)
+                rule.advance(since_us)
                 out = list(self._apply(rule, direction, frame, packet, place, now_ns))
         return [*out, *self._answers(now_ns), *self._overtaken(direction, len(out), now_ns)]
 
     def late(self, now_ns: int) -> list[Due]:
         """Return the held frames that nothing overtook in time."""
-        ready = [held for held in self._held if held.due.at_ns <= now_ns]
-        self._held = [held for held in self._held if held.due.at_ns > now_ns]
-        return [held.due for held in ready]
+        ready = [waiting for waiting in self._held if waiting.due.at_ns <= now_ns]
+        self._held = [waiting for waiting in self._held if waiting.due.at_ns > now_ns]
+        return [waiting.due for waiting in ready]
 
     def _follow(self, direction: str, frame: bytes, packet: Packet | None) -> Place | None:
         if packet is None:
@@ -271,11 +271,11 @@ class FaultyLink:
 
     def _overtaken(self, direction: str, passed: int, now_ns: int) -> list[Due]:
         """Return the held frames that enough others have overtaken."""
-        for held in self._held:
-            held.left -= passed if held.due.direction == direction else 0
-        ready = [held for held in self._held if held.left <= 0]
-        self._held = [held for held in self._held if held.left > 0]
-        return [Due(now_ns, held.due.direction, held.due.frame) for held in ready]
+        for waiting in self._held:
+            waiting.left -= passed if waiting.due.direction == direction else 0
+        ready = [waiting for waiting in self._held if waiting.left <= 0]
+        self._held = [waiting for waiting in self._held if waiting.left > 0]
+        return [Due(now_ns, waiting.due.direction, waiting.due.frame) for waiting in ready]
 
     def _note(
         self,

@@ -69,9 +69,9 @@ class Signals:
         """Send a signal by name, and return when it has worked. Raises TestbedError."""
         self._sent += 1
         self._shell.say(signal)
-        said = self._shell.wait_for_line(f"{_SAYS} {self._sent}: ", timeout=_SEND_SECONDS)
+        answer = self._shell.wait_for_line(f"{_SAYS} {self._sent}: ", timeout=_SEND_SECONDS)
         # one that has ended need not continue
-        if said.endswith("no") and signal != "CONT":
+        if answer.endswith("no") and signal != "CONT":
             raise TestbedError(
                 f"no process {self._server.program} on {self._server.node.name} "
                 f"could get SIG{signal}",

@@ -28,7 +28,7 @@ _PAST_EXCHANGE = 50
 
 
 @contextmanager
-def signalled(server: Server, link: CountedLink, *, by_rdma_cm: bool) -> Iterator[None]:
+def send_signals(server: Server, link: CountedLink, *, by_rdma_cm: bool) -> Iterator[None]:
     """Send the signals of a link's faults at their times while the context lasts.
 
     `by_rdma_cm`: the benchmark first exchanges addresses over another queue pair. Raises CellError

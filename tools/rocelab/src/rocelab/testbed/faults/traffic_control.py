@@ -84,8 +84,8 @@ class CountedLink:
     @property
     def longest_s(self) -> float:
         """The longest time for which a fault holds a packet back."""
-        held = [each.duration_us for each in self.faults if each.action is Action.DELAY]
-        return max(held, default=0) / 1e6
+        delays = [each.duration_us for each in self.faults if each.action is Action.DELAY]
+        return max(delays, default=0) / 1e6
 
 
 def commands(netdev: str, server: str, client: str, faults: Sequence[FaultPlan]) -> str:
@@ -96,8 +96,8 @@ def commands(netdev: str, server: str, client: str, faults: Sequence[FaultPlan])
     lines.append(f"{counting} {_ALL} matchall action continue")
     for number, fault in enumerate(faults, _ALL + 1):
         if fault.action is Action.DELAY:
-            held = f"limit {_QUEUE_PACKETS} delay {fault.duration_us}us"
-            lines.append(f"qdisc add dev {_IFB}{number} root netem {held}")
+            netem = f"limit {_QUEUE_PACKETS} delay {fault.duration_us}us"
+            lines.append(f"qdisc add dev {_IFB}{number} root netem {netem}")
         then = "drop" if fault.action is Action.DROP else "pipe"
         often = f"random determ {then} {fault.every_packets}"
         lines.append(f"{counting} {number} matchall action continue {often} {_done(fault, number)}")
@@ -147,7 +147,7 @@ def faulty(server: Node, client: str, faults: Sequence[FaultPlan]) -> Iterator[C
             server.root.run(("sh", "-c", SWEEP))
 
 
-def drained(server: Node, link: CountedLink) -> None:
+def drain(server: Node, link: CountedLink) -> None:
     """Wait until no delayed packet is held back any more."""
     deadline = time.monotonic() + link.longest_s + _DRAIN_SECONDS
     while link.longest_s and time.monotonic() < deadline:
@@ -160,15 +160,15 @@ def drained(server: Node, link: CountedLink) -> None:
 
 
 def _install(server: Node, batch: str, link: CountedLink) -> None:
-    held = [
+    existing = [
         f"{_IFB}{number}"
         for number, fault in enumerate(link.of_packets, _ALL + 1)
         if fault.action is Action.DELAY
     ]
-    if held:
+    if existing:
         # without the two interfaces that the module makes by itself
         server.root.run(("modprobe", "ifb", "numifbs=0"), check=False)
-    for name in held:
+    for name in existing:
         server.root.run(("ip", "link", "add", name, "type", "ifb"))
         server.root.run(("ip", "link", "set", name, "up"))
     done = server.root.run(("tc", "-batch", "-"), stdin=batch, check=False)
@@ -221,4 +221,4 @@ def _read(server: Node, link: CountedLink) -> None:
 
 
 def _listing(server: Node, *words: str) -> list[dict[str, Any]]:
-    return tc_listing.read(server, *words, what="tc's rules")
+    return tc_listing.read(server, *words, subject="tc's rules")

@@ -46,10 +46,10 @@ def build(
         words.append(f"RXE_SRC={out}/source")
     done = host_build.run_make(node, work, "kernel", *words, out=f"{out}/module")
     if done.returncode:
-        said = [text for text in done.stderr.splitlines() if not text.startswith("make")]
+        lines = [text for text in done.stderr.splitlines() if not text.startswith("make")]
         raise UsageError(
             f"the driver cannot be built with this change on {node.name}",
-            cause="\n".join(said[-_LAST_LINES:]) or "make said nothing",
+            cause="\n".join(lines[-_LAST_LINES:]) or "make said nothing",
             action="Correct the patch or the tree, or see docs/compatibility.md for the kernels "
             "that work.",
         )
@@ -57,9 +57,9 @@ def build(
 
 
 def _send_tree(node: Node, tree: Path, commit: str, out: str) -> None:
-    found = changed_driver.Source.of(tree, commit)
+    source = changed_driver.Source.of(tree, commit)
     with temporary_folder() as folder:
-        changed_driver.write_source(found, Path(folder) / "source")
+        changed_driver.write_source(source, Path(folder) / "source")
         archive = Path(folder) / "tree.tar.gz"
         with tarfile.open(archive, "w:gz") as tar:
             tar.add(Path(folder) / "source", arcname="source")

@@ -17,7 +17,7 @@ from rocelab.testbed.hosts import loaded_driver
 from rocelab.testbed.hosts.host_build import SBIN
 from rocelab.testbed.hosts.loaded_driver import MODULE, Device, LoadedDriver
 from rocelab.testbed.node import Node
-from rocelab.testbed.node.interface import marked
+from rocelab.testbed.node.interface import mark
 from rocelab.testbed.node.prepare_node import check_parameters
 
 _PARAMETERS = f"{MODULE}/parameters"
@@ -94,7 +94,7 @@ def exchange(
     the module does not have one of the parameters.
     """
     # marked: after a kill none of this may run while the lease restores
-    done = node.root.run(marked(("sh", "-c", _UNLOAD_ALL)), check=False, timeout=120)
+    done = node.root.run(mark(("sh", "-c", _UNLOAD_ALL)), check=False, timeout=120)
     if done.returncode:
         raise TestbedError(
             f"rdma_rxe on {node.name} cannot be unloaded",
@@ -102,7 +102,7 @@ def exchange(
             action="Stop the programs that use its devices or its events, and try again.",
         )
     settings = [f"{name}={value}" for name, value in parameters]
-    done = node.root.run(marked(("insmod", module.path, *settings)), check=False)
+    done = node.root.run(mark(("insmod", module.path, *settings)), check=False)
     if done.returncode:
         raise TestbedError(
             f"{node.name} does not load the driver",
@@ -111,7 +111,7 @@ def exchange(
             "load, and rocelab does not sign these.",
         )
     check_parameters(node, parameters)
-    node.root.run(marked(("sh", "-c", _ADD_ALL, "sh", *_device_words(devices))))
+    node.root.run(mark(("sh", "-c", _ADD_ALL, "sh", *_device_words(devices))))
     now = loaded_driver.read(node)
     if now is None or now.source != module.source:
         raise TestbedError(

@@ -55,24 +55,24 @@ class HostState:
     @property
     def touched(self) -> tuple[str, ...]:
         """The files that preparing a host writes."""
-        benchmarks = (each.installed for each in OWN_BENCHMARKS)
+        benchmarks = (each.host_path for each in OWN_BENCHMARKS)
         return (f"/lib/modules/{self.release}/updates/rdma_rxe.ko", *PROBES, *benchmarks)
 
 
 def read(node: Node) -> HostState:
     """Read the host's current state. Raises TestbedError when it does not answer."""
-    bare = loaded(node)
+    bare = read_loaded(node)
     there = node.run(["sh", "-c", _EXISTING, "sh", *bare.touched]).stdout.splitlines()
     return replace(bare, files=tuple(path for path in bare.touched if path in there))
 
 
-def loaded(node: Node) -> HostState:
+def read_loaded(node: Node) -> HostState:
     """Read what is loaded, without the files. Raises TestbedError as `read`."""
     release, _, rest = node.run(["sh", "-c", _LOADED]).stdout.partition("\n")
     driver, _, listing = rest.partition("\n")
     version = driver.removeprefix(_VERSION).strip() if driver.startswith(_VERSION) else None
-    found = (_DEVICE.fullmatch(line) for line in listing.splitlines())
-    devices = tuple(sorted((match[1], match[2]) for match in found if match))
+    matches = (_DEVICE.fullmatch(line) for line in listing.splitlines())
+    devices = tuple(sorted((match[1], match[2]) for match in matches if match))
     try:
         return HostState(release, version, devices, ())
     except ValueError as error:
@@ -83,7 +83,7 @@ def loaded(node: Node) -> HostState:
         ) from error
 
 
-def saved(node: Node) -> HostState | None:
+def read_saved(node: Node) -> HostState | None:
     """Return the host's state before it was prepared; None if it is not prepared."""
     done = node.root.run(["cat", _RECORD], check=False)
     if done.returncode:

@@ -74,7 +74,7 @@ def source_of(node: Node, module: str) -> str:
     return done.stdout.strip()
 
 
-def borrowed(node: Node) -> LoadedDriver:
+def borrow(node: Node) -> LoadedDriver:
     """Return what is loaded, if it may be exchanged for a while and be brought back.
 
     Raises TestbedError if somebody uses it, or if modprobe would load another one.
@@ -99,8 +99,8 @@ def _users(node: Node, devices: Sequence[Device]) -> str:
     """Name who uses the devices or the module; empty if nobody does."""
     if named := users(node, {device.name for device in devices}):
         return named
-    held = node.run(["cat", f"{MODULE}/refcnt"], check=False).stdout.strip()
-    return "" if held in ("", "0") else "programs that have a device or its events open"
+    references = node.run(["cat", f"{MODULE}/refcnt"], check=False).stdout.strip()
+    return "" if references in ("", "0") else "programs that have a device or its events open"
 
 
 def users(node: Node, devices: set[str]) -> str:

@@ -24,7 +24,7 @@ class OwnBenchmark:
     """Which has what it needs."""
 
     @property
-    def installed(self) -> str:
+    def host_path(self) -> str:
         """Its path on a host."""
         return f"/usr/local/bin/{self.name}"
 

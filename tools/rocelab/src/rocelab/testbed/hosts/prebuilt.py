@@ -71,8 +71,8 @@ def send(node: Node, built: Built, work: str) -> None:
 def check_libraries(node: Node, programs: Sequence[str]) -> None:
     """Raise MissingError if the host lacks a library that one of these programs needs."""
     # ldd(1) fails for a program that needs none
-    said = node.run(("ldd", *programs), check=False).stdout
-    lacking = sorted({line.split()[0] for line in said.splitlines() if line.endswith(_ABSENT)})
+    output = node.run(("ldd", *programs), check=False).stdout
+    lacking = sorted({line.split()[0] for line in output.splitlines() if line.endswith(_ABSENT)})
     if lacking:
         packages = " ".join(sorted({_DEV.get(name.partition(".")[0], name) for name in lacking}))
         raise MissingError(
@@ -91,4 +91,4 @@ def install(node: Node, built: Built, work: str) -> None:
     for path, target in zip(built.probes, PROBES, strict=True):
         root.run(["install", "-m", "755", f"{work}/{path.name}", target])
     for path, own in zip(built.benchmarks, OWN_BENCHMARKS, strict=True):
-        root.run(["install", "-D", "-m", "755", f"{work}/{path.name}", own.installed])
+        root.run(["install", "-D", "-m", "755", f"{work}/{path.name}", own.host_path])

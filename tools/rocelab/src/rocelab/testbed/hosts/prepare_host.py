@@ -52,7 +52,7 @@ def install(node: Node, say: Say) -> None:
         else:
             say(f"{node.name}: using driver and probes built here for {built.driver.release}")
             prebuilt.send(node, built, work)
-        if host_state.saved(node) is None:
+        if host_state.read_saved(node) is None:
             host_state.save(node, host_state.read(node))
         devices = driver_exchange.unload(node)
         try:

@@ -15,7 +15,7 @@ def restore(node: Node) -> bool:
 
     Raises TestbedError when the state after restoring differs from the saved one.
     """
-    before = host_state.saved(node)
+    before = host_state.read_saved(node)
     if before is None:
         return False
     driver_exchange.unload(node)

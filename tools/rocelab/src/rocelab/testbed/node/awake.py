@@ -62,7 +62,7 @@ class Interruption:
         self._came = True
 
     @contextmanager
-    def heeded(self) -> Iterator[None]:
+    def heed(self) -> Iterator[None]:
         """Heed it in this thread."""
         _heeded.by = self
         try:
@@ -142,8 +142,8 @@ def _outputs(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, b
     assert process.stderr is not None
     streams = {process.stdout: bytearray(), process.stderr: bytearray()}
     with selectors.DefaultSelector() as ready:
-        for stream, said in streams.items():
-            ready.register(stream, selectors.EVENT_READ, said)
+        for stream, output in streams.items():
+            ready.register(stream, selectors.EVENT_READ, output)
         for length in slices(seconds):
             until = time.monotonic() + length
             while ready.get_map() and (left := until - time.monotonic()) > 0:
@@ -158,11 +158,11 @@ def _outputs(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, b
     raise subprocess.TimeoutExpired(process.args, seconds)
 
 
-def add(said: bytearray, chunk: bytes) -> None:
+def add(output: bytearray, chunk: bytes) -> None:
     """Add to what a command has printed. Raises TooMuchOutputError."""
-    if len(said) + len(chunk) > limits.MAX_PRINTED_BYTES:
+    if len(output) + len(chunk) > limits.MAX_PRINTED_BYTES:
         raise TooMuchOutputError
-    said.extend(chunk)
+    output.extend(chunk)
 
 
 def _memory_file(source: BinaryIO, data: bytes) -> BinaryIO:

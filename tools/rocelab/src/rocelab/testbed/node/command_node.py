@@ -52,7 +52,7 @@ class Connection(Protocol):
     def run(
         self, argv: Sequence[str], *, stdin: bytes, seconds: float
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run `argv` on the node to its end; `lost` judges its status.
+        """Run `argv` on the node to its end; `is_lost` judges its status.
 
         Raises subprocess.TimeoutExpired.
         """
@@ -60,7 +60,7 @@ class Connection(Protocol):
     def start(self, argv: Sequence[str], *, lifeline: bool) -> LocalProcess:
         """Start `argv` on the node; with `lifeline`, standard input is a pipe."""
 
-    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
+    def is_lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether the connection failed, and not the command."""
 
     def noise(self, line: str) -> bool:
@@ -101,8 +101,8 @@ class CommandProcess:
                     line = f"it printed over {limits.MAX_PRINTED_BYTES >> 20} MiB\n"
                     name = "stderr"
                 with self._changed:
-                    if name == "stderr" and not self._pid and (said := _PID.fullmatch(line)):
-                        self._pid = int(said[1])
+                    if name == "stderr" and not self._pid and (match := _PID.fullmatch(line)):
+                        self._pid = int(match[1])
                     elif name == "stdout" or not self._node.connection.noise(line):
                         self._lines.append((name, line))
                     self._changed.notify_all()
@@ -121,7 +121,7 @@ class CommandProcess:
     def _text(self, stream: str) -> str:
         return "".join(line for name, line in self._lines if name == stream)
 
-    def _printed(self) -> Printed:
+    def _output(self) -> Printed:
         return Printed(self._text("stdout"), self._text("stderr"))
 
     def wait_for_line(self, needle: str, *, timeout: float) -> str:
@@ -140,7 +140,7 @@ class CommandProcess:
         """Return and forget what it has printed; see rocelab.testbed.node.interface.Process."""
 
         def whole() -> Printed | None:
-            printed = self._printed()
+            printed = self._output()
             return printed if is_whole(printed) else None
 
         with self._changed:
@@ -148,19 +148,19 @@ class CommandProcess:
             self._lines.clear()
             return printed
 
-    def _wait_for(self, find: Callable[[], _T | None], what: str, timeout: float) -> _T:
+    def _wait_for(self, find: Callable[[], _T | None], expected: str, timeout: float) -> _T:
         """Wait until `find` finds something in what was printed."""
         timeout *= self._node.patience
         limit = awake.slices(timeout)
         while (done := find()) is None:
             if not self._open:
                 raise TestbedError(
-                    f"{self._describe()} ended before it printed {what}", cause=self._tail()
+                    f"{self._describe()} ended before it printed {expected}", cause=self._tail()
                 )
             length = next(limit, None)
             if length is None:
                 raise TestbedError(
-                    f"{self._describe()} did not print {what} within {timeout:.0f} s",
+                    f"{self._describe()} did not print {expected} within {timeout:.0f} s",
                     cause=self._tail(),
                 )
             self._changed.wait(length)
@@ -320,7 +320,7 @@ class CommandNode:
                 cause="the node is broken or hostile",
                 action=f"Log in with `{self.login}` and see what it is doing.",
             ) from None
-        if self.connection.lost(done):
+        if self.connection.is_lost(done):
             raise TestbedError(
                 f"node {self.name} does not answer",
                 cause=done.stderr.decode(errors="replace").strip()[-500:] or "the connection broke",
@@ -338,12 +338,12 @@ class CommandNode:
     ) -> Completed:
         """Run a command to its end; see rocelab.testbed.node.interface.Node."""
         raw = self._run(argv, timeout, None if stdin is None else stdin.encode())
-        said = raw.stderr.decode(errors="replace").splitlines(keepends=True)
+        lines = raw.stderr.decode(errors="replace").splitlines(keepends=True)
         done = Completed(
             tuple(argv),
             raw.returncode,
             raw.stdout.decode(errors="replace"),
-            "".join(line for line in said if not self.connection.noise(line)),
+            "".join(line for line in lines if not self.connection.noise(line)),
         )
         if check and done.returncode:
             raise TestbedError(
@@ -395,13 +395,13 @@ class CommandNode:
                 process.kill()
                 process.wait()
                 copying.join()
-            said = process.stderr.read(4096).decode(errors="replace").strip()
+            error = process.stderr.read(4096).decode(errors="replace").strip()
         if failed:
             raise failed[0]
         if process.poll():
             raise TestbedError(
                 f"cannot read {self.name}:{remote}",
-                cause=said,
+                cause=error,
                 action=f"Check whether the command on {self.name} that writes it succeeded.",
             )
 

@@ -45,7 +45,7 @@ MARK = "ROCELAB_PROCESS"
 """Environment variable of the commands that end with their run (rocelab.testbed.lease)."""
 
 
-def marked(argv: Sequence[str]) -> tuple[str, ...]:
+def mark(argv: Sequence[str]) -> tuple[str, ...]:
     """Return the command line that runs `argv` as a command that ends with its run."""
     return ("env", f"{MARK}=1", *argv)
 

@@ -45,7 +45,7 @@ class ByCommandLine(ABC):
         """Start a command; with `lifeline`, standard input is a pipe."""
         return start(self.command(argv), lifeline=lifeline)
 
-    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
+    def is_lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Return False: on this machine there is no connection to lose."""
         del done
         return False

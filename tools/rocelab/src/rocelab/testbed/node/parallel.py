@@ -28,7 +28,7 @@ class Threads:
         """Begin a call; return what waits for its result or raises its error."""
 
         def one() -> _R:
-            with self._interruption.heeded():
+            with self._interruption.heed():
                 return act(*args, **kwargs)
 
         future = self._pool.submit(one)

@@ -171,7 +171,7 @@ def check_driver(node: Node, driver: Driver) -> None:
     events = node.root.run(
         ["test", "-e", "/sys/kernel/tracing/events/rxe/rxe_tx_packet"], check=False
     ).returncode
-    found = f"modinfo names {path}, its version is {version or 'absent'}, " + (
+    facts = f"modinfo names {path}, its version is {version or 'absent'}, " + (
         "and it has our events" if events == 0 else "and it has no events"
     )
     instrumented = bool(driver.patch_id)
@@ -179,7 +179,7 @@ def check_driver(node: Node, driver: Driver) -> None:
     if not good or (instrumented and driver.patch_id not in version):
         raise TestbedError(
             f"{node.name} does not run the driver that was installed",
-            cause=found,
+            cause=facts,
             action="Unload rdma_rxe there, run `depmod`, and try again.",
         )
 

@@ -11,12 +11,12 @@ from rocelab.testbed.node.interface import Node
 
 
 @contextmanager
-def private_folder(node: Node, what: str) -> Iterator[str]:
+def private_folder(node: Node, purpose: str) -> Iterator[str]:
     """Make `rocelab-WHAT.XXXXXX` in the folder for temporary files, and remove it on exit.
 
     What a killed run leaves goes with its lease (lease.sh).
     """
-    path = node.run(("mktemp", "-d", "-t", f"rocelab-{what}.XXXXXX")).stdout.strip()
+    path = node.run(("mktemp", "-d", "-t", f"rocelab-{purpose}.XXXXXX")).stdout.strip()
     try:
         yield path
     finally:

@@ -82,24 +82,24 @@ def _pipe() -> tuple[IO[bytes], int]:
 
 def _copy(source: int, into: int, mark: bytes) -> bytes:
     """Copy a stream until a line's end after `mark`; return what is between, or nothing."""
-    held = b""
+    pending = b""
     while True:
-        found = held.find(mark)
-        if found < 0:
-            found = len(held) - _begun(held, mark)
-        elif (end := held.find(b"\n", found)) >= 0:
-            _write(into, held[:found])
-            return held[found + len(mark) : end].strip()
-        _write(into, held[:found])
-        held = held[found:]
-        said = os.read(source, _CHUNK)
-        if not said:
-            _write(into, held)
+        position = pending.find(mark)
+        if position < 0:
+            position = len(pending) - _partial_length(pending, mark)
+        elif (end := pending.find(b"\n", position)) >= 0:
+            _write(into, pending[:position])
+            return pending[position + len(mark) : end].strip()
+        _write(into, pending[:position])
+        pending = pending[position:]
+        chunk = os.read(source, _CHUNK)
+        if not chunk:
+            _write(into, pending)
             return b""
-        held += said
+        pending += chunk
 
 
-def _begun(text: bytes, mark: bytes) -> int:
+def _partial_length(text: bytes, mark: bytes) -> int:
     """How many bytes at the end of `text` may be the beginning of `mark`."""
     longest = min(len(text), len(mark) - 1)
     return next((n for n in range(longest, 0, -1) if text.endswith(mark[:n])), 0)

@@ -96,13 +96,13 @@ class SshTarget(UserRights):
         Raises subprocess.TimeoutExpired.
         """
         if self.shells is None or stdin:
-            said = shlex.join(("sh", "-c", _SAY_WHOSE, "sh", *self.words(argv)))
-            command = ["ssh", *self.options(), "--", self.host, said]
+            shell_line = shlex.join(("sh", "-c", _SAY_WHOSE, "sh", *self.words(argv)))
+            command = ["ssh", *self.options(), "--", self.host, shell_line]
             return awake.run(command, stdin=stdin, seconds=seconds)
         try:
             done = self.shells.run(self.words(argv), seconds)
         except ShellEndedError as ended:
-            return subprocess.CompletedProcess(list(argv), _SSH_FAILED, b"", ended.said)
+            return subprocess.CompletedProcess(list(argv), _SSH_FAILED, b"", ended.output)
         if done.returncode == _SSH_FAILED:
             done.stderr += f"{_COMMANDS_OWN}\n".encode()
         return done
@@ -121,7 +121,7 @@ class SshTarget(UserRights):
         login = ["ssh", *self.options(), "--", self.host, "exec sh"]
         return WaitingShells(login, at_first=at_first)
 
-    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
+    def is_lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether the connection failed."""
         return done.returncode == _SSH_FAILED and _COMMANDS_OWN.encode() not in done.stderr
 

@@ -43,11 +43,11 @@ rocelab_run true
 
 
 class ShellEndedError(Exception):
-    """The shell, or the way to it, ended before its command did; `said` is its last stderr."""
+    """The shell, or the way to it, ended before its command did; `output` is its last stderr."""
 
-    def __init__(self, said: bytes) -> None:
-        super().__init__(said)
-        self.said = said
+    def __init__(self, output: bytes) -> None:
+        super().__init__(output)
+        self.output = output
 
 
 class WaitingShell:
@@ -122,11 +122,11 @@ class WaitingShell:
             while True:
                 for key, _ in ready.select(limit.slice()):
                     if key.fileobj is stdin:
-                        text = text[self._written(text) :]
+                        text = text[self._write_some(text) :]
                         if not text:
                             ready.unregister(stdin)
-                    elif said := os.read(key.fd, _CHUNK):
-                        awake.add(key.data, said)
+                    elif chunk := os.read(key.fd, _CHUNK):
+                        awake.add(key.data, chunk)
                     else:
                         raise ShellEndedError(bytes(err) + self._last_words())
                 ended = self._out_end.search(out, max(0, len(out) - _END_BYTES))
@@ -136,9 +136,9 @@ class WaitingShell:
 
     def _write(self, text: bytes) -> None:
         while text:
-            text = text[self._written(text) :]
+            text = text[self._write_some(text) :]
 
-    def _written(self, text: bytes) -> int:
+    def _write_some(self, text: bytes) -> int:
         """Send the beginning of `text`: what a pipe that is ready takes without blocking."""
         try:
             return os.write(_open(self._process.stdin).fileno(), text[: select.PIPE_BUF])
@@ -165,7 +165,7 @@ class WaitingShells:
 
     def run(self, argv: Sequence[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
         """Run a command to its end. Raises ShellEndedError, subprocess.TimeoutExpired."""
-        shell = self._taken()
+        shell = self._take()
         try:
             done = shell.run(argv, seconds)
         except BaseException:
@@ -176,9 +176,9 @@ class WaitingShells:
 
     def start(self, argv: Sequence[str], seconds: float) -> ShellCommand:
         """Start a command, whose input is empty. Raises ShellEndedError, TimeoutExpired."""
-        shell = self._taken_for_long()
+        shell = self._take_for_long()
 
-        def ended(status: int) -> None:
+        def end_use(status: int) -> None:
             # what a signal ended may have left others that still write
             if status > _BY_A_SIGNAL:
                 shell.close()
@@ -186,7 +186,7 @@ class WaitingShells:
                 self._keep(shell)
 
         try:
-            return shell.start(argv, seconds, ended)
+            return shell.start(argv, seconds, end_use)
         except BaseException:
             shell.close()
             raise
@@ -196,7 +196,7 @@ class WaitingShells:
 
         Raises ShellEndedError, TimeoutExpired.
         """
-        shell = self._taken_for_long()
+        shell = self._take_for_long()
         try:
             return shell.become(argv, seconds)
         except BaseException:
@@ -216,14 +216,14 @@ class WaitingShells:
             self._waiting.clear()
         _close(waiting)
 
-    def _taken_for_long(self) -> WaitingShell:
-        shell = self._taken()
+    def _take_for_long(self) -> WaitingShell:
+        shell = self._take()
         # the next command is not to wait for a login shell
         if not self._waiting:
             self._keep(WaitingShell(self._login))
         return shell
 
-    def _taken(self) -> WaitingShell:
+    def _take(self) -> WaitingShell:
         """Return the shell that has waited longest, or a new one."""
         while True:
             with self._lock:
@@ -236,10 +236,10 @@ class WaitingShells:
 
     def _keep(self, shell: WaitingShell) -> None:
         with self._lock:
-            kept = not self._closed and len(self._waiting) < _KEPT
-            if kept:
+            has_room = not self._closed and len(self._waiting) < _KEPT
+            if has_room:
                 self._waiting.append(shell)
-        if not kept:
+        if not has_room:
             shell.close()
 
 

@@ -128,9 +128,9 @@ def up(
         kernel_parameters=_kernel_parameters(accelerator, image),
         packages=packages.labels,
     )
-    what = _counted(nodes) if provider == Provider.QEMU else f"1 machine with {nodes} ends"
+    size = _node_count(nodes) if provider == Provider.QEMU else f"1 machine with {nodes} ends"
     path = f" over {bridges.describe(switches)}" if switches else ""
-    say(f"{what}{path}, kernel line {line}, accelerator {accelerator}")
+    say(f"{size}{path}, kernel line {line}, accelerator {accelerator}")
     making = _BringUp(state, spec, preparation, fresh, lifeline, patience, say)
     for _ in range(max(real_time.BOOTS, len(spec.machines))):
         testbed = making.testbed()
@@ -162,10 +162,10 @@ class _BringUp:
         In that case no snapshot of it is left.
         """
         if self.fresh:
-            return self._booted_afresh()
+            return self._boot_afresh()
         base = [snapshot_key.machine(self.spec, node) for node in self.spec.machines]
         final = [
-            snapshot_key.prepared(key, digest) if digest else key
+            snapshot_key.key_with_preparation(key, digest) if digest else key
             for key, digest in zip(base, self._digests(), strict=True)
         ]
         try:
@@ -175,7 +175,7 @@ class _BringUp:
                 snapshot_cache.forget(key)
             return None
 
-    def _booted_afresh(self) -> QemuTestbed | None:
+    def _boot_afresh(self) -> QemuTestbed | None:
         testbed = self._boot()
         try:
             self._use(testbed)
@@ -237,12 +237,14 @@ class _BringUp:
 
     def _restore(self, keys: Sequence[str]) -> QemuTestbed | None:
         """Return the testbed from these snapshots, None unless all are there and good."""
-        found = [snapshot_cache.find(key) for key in keys]
-        if None in found:
+        snapshots = [snapshot_cache.find(key) for key in keys]
+        if None in snapshots:
             return None
         began = time.monotonic()
         paths = {
-            node.name: str(one.path) for node, one in zip(self._machines, found, strict=True) if one
+            node.name: str(one.path)
+            for node, one in zip(self._machines, snapshots, strict=True)
+            if one
         }
         try:
             testbed = self._start(self._from(paths), start.wait_for_load)
@@ -297,7 +299,7 @@ class _BringUp:
         self._save(testbed, keys, self.preparation.text if self.preparation else "booted")
         self._use(testbed)
 
-    def _save(self, testbed: QemuTestbed, keys: Sequence[str], what: str) -> None:
+    def _save(self, testbed: QemuTestbed, keys: Sequence[str], description: str) -> None:
         """Save the machines, which wait for their identity. What prevents it is only told."""
         spec = self.spec
         shape = f"{spec.provider}, kernel line {spec.line}, {spec.accelerator}"
@@ -305,7 +307,7 @@ class _BringUp:
             (
                 testbed.state.path / f"{node.name}.qmp",
                 key,
-                f"{node.name}, {shape}, MTU {node.mtu}: {what}",
+                f"{node.name}, {shape}, MTU {node.mtu}: {description}",
             )
             for node, key in zip(self._machines, keys, strict=True)
         ]
@@ -322,7 +324,7 @@ def _kernel_parameters(accelerator: accelerators.Name, image: Path) -> str:
     return f"{kernel_parameters(accelerator, qemu_version())} {own}".strip()
 
 
-def _counted(nodes: int) -> str:
+def _node_count(nodes: int) -> str:
     return "1 node" if nodes == 1 else f"{nodes} nodes"
 
 

@@ -188,7 +188,7 @@ class QemuTestbed:
                 cause="its supervisor was killed, or `rocelab down` was called",
                 action="Bring it up again with `rocelab up`.",
             )
-        for name, status in self.state.died().items():
+        for name, status in self.state.exit_statuses().items():
             console = self.state.console_tail(name) or "its console is empty"
             raise TestbedError(
                 f"node {name} died (QEMU exited with {status})",

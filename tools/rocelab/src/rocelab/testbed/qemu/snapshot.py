@@ -83,5 +83,5 @@ def _is_saved(qmp: Path) -> bool:
 
 
 def _answer(qmp: Path, command: str) -> dict[str, Any]:
-    found = execute(qmp, command, {})
-    return found if isinstance(found, dict) else {}
+    answer = execute(qmp, command, {})
+    return answer if isinstance(answer, dict) else {}

@@ -109,13 +109,13 @@ def only_writer(key: str, waits: Callable[[], None]) -> AbstractContextManager[N
     return lock.hold(folder() / f"{key}.lock", "", waits)
 
 
-def write(key: str, what: str, save: Callable[[IO[bytes]], None]) -> None:
+def write(key: str, description: str, save: Callable[[IO[bytes]], None]) -> None:
     """Make a snapshot; `save` writes QEMU's stream. Raises OSError, and what `save` raises."""
     _make_folder()
     with Directory.open(folder()) as here:
 
         def content(file: IO[bytes]) -> None:
-            head = json.dumps({"schema": _SCHEMA, "key": key, "what": what}).encode()
+            head = json.dumps({"schema": _SCHEMA, "key": key, "what": description}).encode()
             file.write(_HEAD.pack(_MAGIC, len(head)) + head)
             file.flush()
             save(file)

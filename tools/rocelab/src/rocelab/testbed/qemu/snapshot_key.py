@@ -36,7 +36,7 @@ def machine(spec: TestbedSpec, node: NodeSpec) -> str:
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 
-def prepared(machine_key: str, preparation: str) -> str:
+def key_with_preparation(machine_key: str, preparation: str) -> str:
     """Return the hash of a machine on which more was installed; `preparation`: the hash of that."""
     return hashlib.sha256(f"{machine_key} {preparation}".encode()).hexdigest()
 
@@ -64,9 +64,9 @@ def _is_portable(accelerator: accelerators.Name) -> bool:
 
 def _processor() -> list[str]:
     """The host's processor: with KVM a machine has its features, and else the rate of its TSC."""
-    wanted = ("model name", "microcode", "flags")
+    fields = ("model name", "microcode", "flags")
     lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-    return [line for line in lines if line.startswith(wanted)]
+    return [line for line in lines if line.startswith(fields)]
 
 
 def _digest(path: Path) -> str:
@@ -74,5 +74,5 @@ def _digest(path: Path) -> str:
 
 
 def _stamp(program: Path) -> list[int]:
-    found = program.stat()
-    return [found.st_size, found.st_mtime_ns]
+    status = program.stat()
+    return [status.st_size, status.st_mtime_ns]

@@ -99,7 +99,7 @@ def wait_for_load(testbed: QemuTestbed) -> None:
     deadline = time.monotonic() + _LOAD_SECONDS
     sockets = [testbed.state.path / f"{node.name}.qmp" for node in testbed.machines]
     for node, qmp in zip(testbed.machines, sockets, strict=True):
-        while testbed.state.loaded(node.name) is None or not snapshot.is_loaded(qmp):
+        while testbed.state.decompressor_status(node.name) is None or not snapshot.is_loaded(qmp):
             _explain_early_death(testbed)
             if time.monotonic() > deadline:
                 raise TestbedError(
@@ -107,7 +107,7 @@ def wait_for_load(testbed: QemuTestbed) -> None:
                     cause="this machine is too busy, or its disk hangs",
                 )
             time.sleep(_POLL_SECONDS)
-        if testbed.state.loaded(node.name):
+        if testbed.state.decompressor_status(node.name):
             raise TestbedError(f"the snapshot of {node.name} is not whole", cause="a full disk")
     snapshot.go_on(sockets)
 
@@ -201,7 +201,7 @@ def _explain_reports(testbed: QemuTestbed, name: str) -> None:
 
 
 def _explain_early_death(testbed: QemuTestbed) -> None:
-    for name in testbed.state.died():
+    for name in testbed.state.exit_statuses():
         output = (testbed.state.path / f"{name}.qemu").read_text(errors="replace").strip()
         if "host forwarding rule" in output:
             raise TestbedError(

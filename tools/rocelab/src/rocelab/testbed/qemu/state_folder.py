@@ -92,7 +92,7 @@ class State:
         folders = (path for path in sorted(base().iterdir()) if path.is_dir())
         return [cls(path.name) for path in folders if _NAME.fullmatch(path.name)]
 
-    def held(self, *, shared: bool = False) -> AbstractContextManager[None]:
+    def hold(self, *, shared: bool = False) -> AbstractContextManager[None]:
         """Hold the testbed's lock. Raises UsageError while another process holds it.
 
         `shared`: for what neither measures nor changes the testbed.
@@ -164,14 +164,14 @@ class State:
         part.write_text(str(status))
         part.rename(self.path / f"{node}.loaded")
 
-    def loaded(self, node: str) -> int | None:
+    def decompressor_status(self, node: str) -> int | None:
         """The status of the decompressor of a machine's snapshot; None while it runs."""
         try:
             return int((self.path / f"{node}.loaded").read_text())
         except FileNotFoundError:
             return None
 
-    def died(self) -> dict[str, int]:
+    def exit_statuses(self) -> dict[str, int]:
         """Return the nodes whose QEMU has ended, with its exit status."""
         try:
             return self._json("died.json")

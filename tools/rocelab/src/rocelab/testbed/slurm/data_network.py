@@ -44,7 +44,7 @@ def networks_of_all(listed: Sequence[Interfaces]) -> Mapping[str, list[str]]:
 
     `listed`: for each node, what rocelab.testbed.control_network.addresses returns.
     """
-    found: dict[str, list[str]] = {}
+    netdevs_by_network: dict[str, list[str]] = {}
     for _, own in listed[0]:
         ends = [
             next(((dev, one.ip) for dev, one in each if one.network == own.network), None)
@@ -52,8 +52,8 @@ def networks_of_all(listed: Sequence[Interfaces]) -> Mapping[str, list[str]]:
         ]
         there = [end for end in ends if end is not None]
         if own.version == 4 and len(there) == len({ip for _, ip in there}) == len(listed):
-            found[str(own.network)] = [netdev for netdev, _ in there]
-    return found
+            netdevs_by_network[str(own.network)] = [netdev for netdev, _ in there]
+    return netdevs_by_network
 
 
 def _interfaces(node: Node) -> Interfaces:
@@ -69,8 +69,8 @@ def _interfaces(node: Node) -> Interfaces:
 
 def _carries_slurm(nodes: Sequence[Node], netdevs: Sequence[str]) -> bool:
     """Whether Slurm reaches the first node over this interface."""
-    said = commands.ask(("scontrol", "show", "node", nodes[0].name)).stdout
-    name = found[1] if (found := _ADDRESS.search(said)) else nodes[0].name
+    listing = commands.ask(("scontrol", "show", "node", nodes[0].name)).stdout
+    name = match[1] if (match := _ADDRESS.search(listing)) else nodes[0].name
     try:
         address = socket.gethostbyname(name)
     except OSError:

@@ -50,7 +50,7 @@ class JobStep(UserRights, ByCommandLine):
         unset = [word for name in _UNSET for word in ("-u", name)]
         return [*srun(self.job, [self.node]), "--mpi=none", "env", *unset, *self.words(argv)]
 
-    def lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
+    def is_lost(self, done: subprocess.CompletedProcess[bytes]) -> bool:
         """Whether Slurm failed, and not the command."""
         lines = done.stderr.decode(errors="replace").splitlines()
         return done.returncode != 0 and any(

@@ -18,7 +18,7 @@ from rocelab.testbed.node.user_connection import UserNode
 from rocelab.testbed.slurm import allocation, data_network, mpi_ranks
 from rocelab.testbed.slurm.allocation import Allocation
 from rocelab.testbed.slurm.job_step import JobStep
-from rocelab.testbed.ssh.connect import checked
+from rocelab.testbed.ssh.connect import check_host
 from rocelab.testbed.ssh.inventory import Host
 from rocelab.testbed.ssh.ssh_testbed import SshTestbed, set_up
 
@@ -82,7 +82,7 @@ def up(
 
     def one(host: Host) -> UserNode:
         step = JobStep(job.job, host.host)
-        return checked(host, step, lambda link, step: UserNode(host.name, link, step), root_for)
+        return check_host(host, step, lambda link, step: UserNode(host.name, link, step), root_for)
 
     with ExitStack() as stack:
         reached = at_once(one, hosts)

@@ -36,11 +36,11 @@ def submit(argv: Sequence[str], *, nodes: int, log: Path) -> tuple[str, Path]:
                 *("--", script.name, *argv),
             )
         )
-    found = _SUBMITTED.fullmatch(done.stdout.strip())
-    if done.returncode or not found:
+    match = _SUBMITTED.fullmatch(done.stdout.strip())
+    if done.returncode or not match:
         raise TestbedError(
             "Slurm does not take the job",
             cause=(done.stderr or done.stdout).strip()[-500:],
             action="Set what the site demands: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT.",
         )
-    return found[1], log / f"slurm-{found[1]}.log"
+    return match[1], log / f"slurm-{match[1]}.log"

@@ -55,9 +55,7 @@ def target_of(host: Host, control_path: Path) -> SshTarget:
 
 
 @contextmanager
-def connected(
-    hosts: Sequence[Host], *, root_for: str = DRIVER_AND_PROBES
-) -> Iterator[list[SshNode]]:
+def connect(hosts: Sequence[Host], *, root_for: str = DRIVER_AND_PROBES) -> Iterator[list[SshNode]]:
     """Connect to the hosts and yield them as nodes; disconnect on exit.
 
     `root_for` says what needs root; if it is empty, a host may refuse it. Raises MissingError if
@@ -81,7 +79,7 @@ def connected(
         _open(host, target)
         shells = target.waiting_shells()
         closing.callback(shells.close)
-        return checked(
+        return check_host(
             host,
             replace(target, shells=shells),
             lambda link, target: SshNode(host.name, link, target),
@@ -146,7 +144,7 @@ def _open(host: Host, target: SshTarget) -> None:
         )
 
 
-def checked(host: Host, target: _R, node_at: Callable[[DataLink, _R], _N], root_for: str) -> _N:
+def check_host(host: Host, target: _R, node_at: Callable[[DataLink, _R], _N], root_for: str) -> _N:
     """Return the node with its data interface; look whether commands can run as root.
 
     `node_at` makes the node from its interface and the way to it. `root_for` says what needs root;

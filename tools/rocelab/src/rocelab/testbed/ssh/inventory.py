@@ -107,7 +107,7 @@ def from_dict(values: Mapping[str, Any], source: str) -> tuple[Host, ...]:
     return tuple(hosts)
 
 
-def written(hosts: Sequence[Host]) -> str:
+def inventory_text(hosts: Sequence[Host]) -> str:
     """Return an inventory of hosts of which only names and interfaces are known.
 
     Raises UsageError if it could not be read again.
@@ -144,9 +144,9 @@ def _host(table: Table, name: str, control: tuple[str, ...]) -> Host:
 
 def _transports(host: Table) -> dict[str, Uses]:
     tables = host.table("transport")
-    found = {key: _uses(tables.table(key)) for key in TRANSPORT_KEYS if tables.has(key)}
+    uses = {key: _uses(tables.table(key)) for key in TRANSPORT_KEYS if tables.has(key)}
     tables.done()
-    return found
+    return uses
 
 
 def _uses(table: Table) -> Uses:

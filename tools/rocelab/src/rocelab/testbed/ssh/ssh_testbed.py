@@ -35,7 +35,7 @@ from rocelab.testbed.node.prepare_node import (
 )
 from rocelab.testbed.node.user_connection import UserNode
 from rocelab.testbed.ssh import data_interface, hardware_roce
-from rocelab.testbed.ssh.connect import DRIVER_AND_PROBES, connected
+from rocelab.testbed.ssh.connect import DRIVER_AND_PROBES, connect
 from rocelab.testbed.ssh.inventory import Host, Uses, key_of
 
 WITNESS = (
@@ -184,7 +184,7 @@ def up(
     """
     hosts = first(hosts, nodes)
     with ExitStack() as stack:
-        logged_in = stack.enter_context(connected(hosts, root_for=root_for))
+        logged_in = stack.enter_context(connect(hosts, root_for=root_for))
         ends, others = set_up(logged_in, hosts, transports, stack)
         return SshTestbed(ends, stack.pop_all(), hosts[0].control, others)
 
@@ -210,7 +210,7 @@ def on(
 
     Raises TestbedError like `up`.
     """
-    stack.enter_context(lease.held(nodes))
+    stack.enter_context(lease.hold(nodes))
     return under_lease(nodes, hosts, transports)
 
 
@@ -235,7 +235,7 @@ def set_up(
 
     `stack` undoes the setup. Raises TestbedError like `up`.
     """
-    stack.enter_context(lease.held(nodes))
+    stack.enter_context(lease.hold(nodes))
     return _ends(nodes, hosts, transports)
 
 
@@ -244,14 +244,14 @@ def _ends(
 ) -> tuple[list[Endpoint], dict[str, list[Endpoint]]]:
     pairs = list(zip(nodes, hosts, strict=True))
 
-    def used_by(key: str) -> list[Endpoint]:
+    def endpoints(key: str) -> list[Endpoint]:
         return at_once(lambda pair: _endpoint(*pair, key), pairs)
 
-    ends = used_by("")
+    ends = endpoints("")
     others: dict[str, list[Endpoint]] = {}
     for key in dict.fromkeys(key_of(transport) for transport in transports):
         if any(key in host.transports for host in hosts):
-            others[key] = used_by(key)
+            others[key] = endpoints(key)
     if any(transport.is_rxe for transport in transports):
         roce_v1 = any(transport.is_rxe and transport.roce == 1 for transport in transports)
 
