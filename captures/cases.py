@@ -32,7 +32,7 @@ def case(name: str, shows: str) -> Callable[[Callable[[], bytes]], Callable[[], 
     return add
 
 
-def timed(steps: list[Step]) -> list[Packet]:
+def stamp(steps: list[Step]) -> list[Packet]:
     packets, time = [], START
     for step, data in steps:
         time += step
@@ -86,7 +86,7 @@ def _gbn() -> bytes:
         (500, ack(11, 2)), (300, ack(12, 3)), (300, ack(13, 3, NAK)), (1000, write(13)),
         (300, write(14)), (1000, ack(13, 4)), (300, ack(14, 5)),
     ]  # fmt: skip
-    return files.pcap(timed(steps))
+    return files.pcap(stamp(steps))
 
 
 @case("selective-repeat", "one packet is retransmitted after a NAK, and the rest acknowledged")
@@ -95,7 +95,7 @@ def _selective() -> bytes:
         (0, write(10)), (2000, ack(10, 1)), (500, write(12)), (300, write(13)),
         (1000, ack(11, 1, NAK)), (1000, write(11)), (600, write(14)), (2000, ack(14, 5)),
     ]  # fmt: skip
-    return files.pcap(timed(steps))
+    return files.pcap(stamp(steps))
 
 
 @case("snap64-read", "64 bytes of each frame: the lengths of READs are cut off")
@@ -107,7 +107,7 @@ def _snapped() -> bytes:
         steps += [(1000, read(psn, 4))]
         steps += [(500, response(psn + n, place, 2 * turn + 1)) for n, place in enumerate(places)]
         steps += [(500, write(psn + 4)), (2000, ack(psn + 4, 2 * turn + 2))]
-    return files.pcap(timed(steps), snap=64)
+    return files.pcap(stamp(steps), snap=64)
 
 
 @case("read-response-lost-before", "a READ response is lost before the tap; the READ is reissued")
@@ -117,7 +117,7 @@ def _response_before() -> bytes:
         (500, response(1003, "LAST")), (3000, read(1002, 2)), (500, response(1002, "FIRST")),
         (500, response(1003, "LAST")),
     ]  # fmt: skip
-    return files.pcap(timed(steps))
+    return files.pcap(stamp(steps))
 
 
 @case("read-response-lost-behind", "a READ response is lost after the tap; the READ is reissued")
@@ -127,7 +127,7 @@ def _response_behind() -> bytes:
         (500, response(1002, "MIDDLE")), (500, response(1003, "LAST")), (3000, read(1002, 2)),
         (500, response(1002, "FIRST")), (500, response(1003, "LAST")),
     ]  # fmt: skip
-    return files.pcap(timed(steps))
+    return files.pcap(stamp(steps))
 
 
 @case("reads-unanswered", "all responses to one READ of two are lost before the tap")
@@ -138,7 +138,7 @@ def _whole_response() -> bytes:
         (500, response(1001, "LAST")), (500, read(1002, 2)), (500, response(1002, "FIRST", 2)),
         (500, response(1003, "LAST", 2)),
     ]  # fmt: skip
-    return files.pcap(timed(steps))
+    return files.pcap(stamp(steps))
 
 
 @case("adaptive-routing", "packets of WRITEs overtake each other by up to three; nothing is lost")
@@ -151,12 +151,12 @@ def _adaptive() -> bytes:
             position = {0: "FIRST", 7: "LAST"}.get(place, "MIDDLE")
             steps.append((350, middle(psn + place, position, count=8)))
         steps.append((4000, ack(psn + 7, turn + 1)))
-    return files.pcap(timed(steps))
+    return files.pcap(stamp(steps))
 
 
 @case("mirrored", "a port is mirrored in both directions: each packet appears again 700 ns later")
 def _mirrored() -> bytes:
-    once = timed([step for turn in range(15) for step in (
+    once = stamp([step for turn in range(15) for step in (
         (350, middle(1000 + 4 * turn, "FIRST", count=4)), (350, middle(1001 + 4 * turn, "MIDDLE")),
         (350, middle(1002 + 4 * turn, "MIDDLE")), (350, middle(1003 + 4 * turn, "LAST")),
         (2000, ack(1003 + 4 * turn, turn + 1)))])  # fmt: skip
@@ -165,7 +165,7 @@ def _mirrored() -> bytes:
 
 @case("unsorted", "records that are out of the order of their times")
 def _unsorted() -> bytes:
-    packets = timed(list(stream(40)))
+    packets = stamp(list(stream(40)))
     for index in range(0, len(packets) - 4, 5):
         packets[index], packets[index + 3] = packets[index + 3], packets[index]
     return files.pcap(packets)
@@ -173,7 +173,7 @@ def _unsorted() -> bytes:
 
 def _two_taps() -> tuple[list[Packet], list[Packet]]:
     """Requests and responses, each at a tap; the second tap's clock lags by 3 µs."""
-    packets = timed(list(stream(20)))
+    packets = stamp(list(stream(20)))
     return packets[::2], [(time - 3000, data) for time, data in packets[1::2]]
 
 
@@ -189,7 +189,7 @@ def _skew_b() -> bytes:
 
 @case("sampled", "one of ten packets")
 def _sampled() -> bytes:
-    return files.pcap([one for index, one in enumerate(timed(list(stream(1000)))) if index % 10 == 3
+    return files.pcap([one for index, one in enumerate(stamp(list(stream(1000)))) if index % 10 == 3
                        or index % 20 == 10])  # fmt: skip
 
 
@@ -198,12 +198,12 @@ def _vlans() -> bytes:
     both = [
         list(stream(20, net=replace(NET, vlans=[vlan]), first=1000 + vlan)) for vlan in (10, 20)
     ]
-    return files.pcap(timed([step for pair in zip(*both, strict=True) for step in pair]))
+    return files.pcap(stamp([step for pair in zip(*both, strict=True) for step in pair]))
 
 
 @case("qpn-reuse-near", "a QPN is used again, with a PSN 29 000 further; the MSN restarts")
 def _reuse() -> bytes:
-    return files.pcap(timed([*stream(20), *stream(20, first=30000)]))
+    return files.pcap(stamp([*stream(20), *stream(20, first=30000)]))
 
 
 @case("source-port-spray", "each packet has another UDP source port")
@@ -215,7 +215,7 @@ def _spray() -> bytes:
             (1000, write(1000 + index, net=net)),
             (2000, ack(1000 + index, index + 1, net=net)),
         ]
-    return files.pcap(timed(steps))
+    return files.pcap(stamp(steps))
 
 
 @case("reserved-bit", "a reserved bit in each packet of five connections")
@@ -225,21 +225,21 @@ def _reserved() -> bytes:
         qp, psn = index % 5, 1000 * (index % 5) + index // 5
         steps += [(1000, write(psn, qpn=100 + qp, resv8a=0x10)),
                   (2000, ack(psn, index // 5 + 1, resv8a=0x10, qpn=200 + qp))]  # fmt: skip
-    return files.pcap(timed(steps))
+    return files.pcap(stamp(steps))
 
 
 @case("mid-traffic", "the capture begins in mid-traffic: an ACK for what came before it")
 def _midway() -> bytes:
-    return files.pcap(timed([(0, write(1010)), (1000, ack(1008, 900)), (1000, write(1011)),
+    return files.pcap(stamp([(0, write(1010)), (1000, ack(1008, 900)), (1000, write(1011)),
                              (2000, ack(1011, 903))]))  # fmt: skip
 
 
 @case("other-port", "RoCE to UDP port 14791")
 def _port() -> bytes:
-    return files.pcap(timed(list(stream(5, net=replace(NET, dport=14791)))))
+    return files.pcap(stamp(list(stream(5, net=replace(NET, dport=14791)))))
 
 
-def tunnelled(kinds: Sequence[str], *, apart: int = 0) -> bytes:
+def tunnels(kinds: Sequence[str], *, apart: int = 0) -> bytes:
     """Each kind's queue pairs differ by `apart`: tags separate no networks."""
     steps: list[Step] = []
     for number, kind in enumerate(kinds, 1000):
@@ -250,14 +250,14 @@ def tunnelled(kinds: Sequence[str], *, apart: int = 0) -> bytes:
             response = ack(psn, 1, net=net, qpn=A_QP + more)
             steps += [(1000, wrap(kind, request, number)),
                       (2000, wrap(kind, response, number, reverse=True))]  # fmt: skip
-    return files.pcap(timed(steps))
+    return files.pcap(stamp(steps))
 
 
 @case("tunnels", "a WRITE and its ACK in each kind of tunnel")
 def _tunnels() -> bytes:
-    return tunnelled(KINDS)
+    return tunnels(KINDS)
 
 
 @case("fabrics", "a WRITE and its ACK in each header of a fabric, carrier or sampler")
 def _fabrics() -> bytes:
-    return tunnelled(IN_FABRICS, apart=2)
+    return tunnels(IN_FABRICS, apart=2)

@@ -31,10 +31,10 @@ def golden(name: str) -> str:
     before = Path.cwd()
     os.chdir(HERE)
     try:
-        found = capture.analyze([name], capture.Options(threads=1)).result
+        result = capture.analyze([name], capture.Options(threads=1)).result
     finally:
         os.chdir(before)
-    return layout(found) + "\n"
+    return layout(result) + "\n"
 
 
 def has_rows(value: object) -> bool:
@@ -83,24 +83,24 @@ def others() -> dict[str, dict[str, str]]:
 def main(arguments: list[str]) -> int:
     check = "--check" in arguments
     names = [argument for argument in arguments if argument != "--check"]
-    kept = others()
-    wanted: dict[Path, bytes] = {}
+    external = others()
+    contents: dict[Path, bytes] = {}
     if not names:
-        wanted |= {HERE / name: make() for name, (_, make) in SAMPLES.items()}
+        contents |= {HERE / name: make() for name, (_, make) in SAMPLES.items()}
     if not check:
-        for path, content in wanted.items():
+        for path, content in contents.items():
             path.write_bytes(content)
-    for name in names or [*SAMPLES, *kept]:
-        wanted[GOLDEN / f"{name}.json"] = golden(name).encode()
+    for name in names or [*SAMPLES, *external]:
+        contents[GOLDEN / f"{name}.json"] = golden(name).encode()
     if not names:
-        wanted[MANIFEST] = manifest(kept).encode()
-    stale = [p for p, new in wanted.items() if not p.exists() or p.read_bytes() != new]
+        contents[MANIFEST] = manifest(external).encode()
+    stale = [p for p, new in contents.items() if not p.exists() or p.read_bytes() != new]
     if check:
         for path in stale:
             print(f"{path.relative_to(HERE)} would change: run captures/renew.py")
         return bool(stale)
     GOLDEN.mkdir(exist_ok=True)
-    for path, content in wanted.items():
+    for path, content in contents.items():
         path.write_bytes(content)
     return 0
 

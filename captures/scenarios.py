@@ -35,7 +35,7 @@ def sample(name: str, shows: str) -> Callable[[Callable[[], bytes]], Callable[[]
     return add
 
 
-def timed(packets: list[bytes], step: int = 1000) -> list[Packet]:
+def stamp(packets: list[bytes], step: int = 1000) -> list[Packet]:
     return [(START + index * step, data) for index, data in enumerate(packets)]
 
 
@@ -73,26 +73,26 @@ def conversation(net: Net) -> list[bytes]:
 
 for _kind, _net in (("v1", V1), ("v2-ipv4", V4), ("v2-ipv6", V6)):
     sample(f"rc-{_kind}.pcap", "SEND, WRITE, READ and atomic, each answered")(
-        lambda net=_net: files.pcap(timed(conversation(net)))
+        lambda net=_net: files.pcap(stamp(conversation(net)))
     )
 
 
 @sample("rc-vlan.pcap", "one VLAN tag, then QinQ")
 def _vlan() -> bytes:
     one, two = replace(V4, vlans=[7]), replace(V4, vlans=[100, 7])
-    return files.pcap(timed([data(one, 1), ack(one, 1, 1), data(two, 2), ack(two, 2, 2)]))
+    return files.pcap(stamp([data(one, 1), ack(one, 1, 1), data(two, 2), ack(two, 2, 2)]))
 
 
 @sample("rc-v2-ipv4-options.pcap", "IPv4 with a router alert option")
 def _options() -> bytes:
     net = replace(V4, options=b"\x94\x04\x00\x00")
-    return files.pcap(timed([data(net, 1), ack(net, 1, 1)]))
+    return files.pcap(stamp([data(net, 1), ack(net, 1, 1)]))
 
 
 @sample("rc-v2-ipv6-extensions.pcap", "IPv6 with hop-by-hop and destination options")
 def _extensions() -> bytes:
     net = replace(V6, extensions=[(0, b"\x05\x02\x00\x00\x01\x00"), (60, b"\x01\x04\0\0\0\0")])
-    return files.pcap(timed([data(net, 1), ack(net, 1, 1)]))
+    return files.pcap(stamp([data(net, 1), ack(net, 1, 1)]))
 
 
 @sample("fragments.pcap", "RoCE in IP fragments: IPv4, IPv4 with another identification, IPv6")
@@ -102,27 +102,27 @@ def _fragments() -> bytes:
         for one in conversation(net):
             first, *others = fragments.cut(one, [24], rewrite=other)
             packets += [*others, first]
-    return files.pcap(timed(packets))
+    return files.pcap(stamp(packets))
 
 
 @sample("raw-ip.pcap", "link type raw IP, µs, big-endian")
 def _raw() -> bytes:
     packet = frame(V4, "a", transport("RC_SEND_ONLY", B_QP, 1, b"", b"abcd", ack=1), link=False)
-    return files.pcap(timed([packet]), nano=False, order=">", link=files.RAW)
+    return files.pcap(stamp([packet]), nano=False, order=">", link=files.RAW)
 
 
 @sample("sll.pcap", "Linux cooked v1")
 def _sll() -> bytes:
     packet = frame(V4, "a", transport("RC_SEND_ONLY", B_QP, 1, b"", b"abcd", ack=1), link=False)
     head = struct.pack(">HHH8sH", 0, 1, 6, b"\x02\0\0\0\0\1\0\0", 0x0800)
-    return files.pcap(timed([head + packet]), link=files.SLL)
+    return files.pcap(stamp([head + packet]), link=files.SLL)
 
 
 @sample("sll2.pcap", "Linux cooked v2")
 def _sll2() -> bytes:
     packet = frame(V4, "a", transport("RC_SEND_ONLY", B_QP, 1, b"", b"abcd", ack=1), link=False)
     head = struct.pack(">HHIHBB8s", 0x0800, 0, 2, 1, 0, 6, b"\x02\0\0\0\0\1\0\0")
-    return files.pcap(timed([head + packet]), link=files.SLL2)
+    return files.pcap(stamp([head + packet]), link=files.SLL2)
 
 
 def native(net: Net | None) -> list[bytes]:
@@ -137,7 +137,7 @@ def native(net: Net | None) -> list[bytes]:
 
 @sample("infiniband.pcap", "native InfiniBand, as LINKTYPE_INFINIBAND")
 def _infiniband() -> bytes:
-    return files.pcap(timed(native(None)), link=infiniband.LINK)
+    return files.pcap(stamp(native(None)), link=infiniband.LINK)
 
 
 @sample("infiniband-erf.pcap", "ERF: InfiniBand by LID and GID, a wrong ICRC, RoCE on Ethernet")
@@ -153,7 +153,7 @@ def _erf() -> bytes:
         infiniband.record(kind, START + index * 1000, one, extensions=index % 3)
         for index, (kind, one) in enumerate(packets)
     ]
-    return files.pcap(timed(records), nano=False, link=infiniband.ERF)
+    return files.pcap(stamp(records), nano=False, link=infiniband.ERF)
 
 
 @sample("sections.pcapng", "two sections, either byte order; 1e-6, 2^-20 s, an offset; comments")
@@ -162,22 +162,22 @@ def _sections() -> bytes:
     third = data(V4, 2)
     return b"".join([
         files.section("<"), files.interface(resolution=None),
-        files.enhanced(START // 1000, first, comment="rocelab/1 node=n1 dev=rxe0"),
+        files.packet_block(START // 1000, first, comment="rocelab/1 node=n1 dev=rxe0"),
         files.section(">"), files.interface(resolution=0x80 | 20, order=">"),
         files.interface(resolution=9, order=">", offset=1_700_000_000),
-        files.enhanced((1_700_000_000 << 20) + 100, second, order=">"),
-        files.enhanced(500_000, third, number=1, order=">"),
+        files.packet_block((1_700_000_000 << 20) + 100, second, order=">"),
+        files.packet_block(500_000, third, number=1, order=">"),
     ])  # fmt: skip
 
 
 @sample("rc-v2-ipv4.pcap.gz", "gzip")
 def _gzip() -> bytes:
-    return gzip.compress(files.pcap(timed(conversation(V4))), mtime=0)
+    return gzip.compress(files.pcap(stamp(conversation(V4))), mtime=0)
 
 
 @sample("snapped.pcap", "frames cut to 70 bytes: headers only, ICRC not checkable")
 def _snapped() -> bytes:
-    return files.pcap(timed(conversation(V4)), snap=70)
+    return files.pcap(stamp(conversation(V4)), snap=70)
 
 
 @sample("ud.pcap", "datagrams both ways, paired by their DETH")
@@ -185,7 +185,7 @@ def _ud() -> bytes:
     there = transport("UD_SEND_ONLY", B_QP, 5, deth(0x11111111, A_QP), b"ping")
     back = transport("UD_SEND_ONLY_WITH_IMMEDIATE", A_QP, 9,
                      deth(0x11111111, B_QP) + b"\0\0\0\7", b"pong")  # fmt: skip
-    return files.pcap(timed([frame(V4, "a", there), frame(V4, "b", back)]))
+    return files.pcap(stamp([frame(V4, "a", there), frame(V4, "b", back)]))
 
 
 def mad(attribute: int, body: bytes) -> bytes:
@@ -203,7 +203,7 @@ def _cm() -> bytes:
         frame(V4, "b", transport("UD_SEND_ONLY", 1, 0, gsi, mad(0x13, reply))),
         data(V4, 1), ack(V4, 1, 1),
     ]  # fmt: skip
-    return files.pcap(timed(packets))
+    return files.pcap(stamp(packets))
 
 
 def request(identity: int, port: int) -> bytes:
@@ -223,12 +223,12 @@ def _cm_rejected() -> bytes:
         reject = struct.pack(">IIBBH", 0x60, identity, 0, 0, reason)
         answer = transport("UD_SEND_ONLY", 1, 0, deth(0x80010000, 1), mad(0x12, reject))
         packets += [request(identity, 18515), frame(V4, "b", answer)]
-    return files.pcap(timed(packets))
+    return files.pcap(stamp(packets))
 
 
 @sample("cm-unanswered.pcap", "a REQ that nobody answers, and its retries")
 def _cm_unanswered() -> bytes:
-    return files.pcap(timed([request(0x51, 18515)] * 4, 4_000_000_000))
+    return files.pcap(stamp([request(0x51, 18515)] * 4, 4_000_000_000))
 
 
 def management(side: str, attribute: int, *words: int, tail: bytes = b"") -> bytes:
@@ -239,7 +239,7 @@ def management(side: str, attribute: int, *words: int, tail: bytes = b"") -> byt
     )
 
 
-def connected(resources: int) -> list[bytes]:
+def connection_setup(resources: int) -> list[bytes]:
     """REQ, MRA, REP and RTU of a connection whose responder executes so many READs at a time."""
     return [
         request(0x51, 18515),
@@ -251,9 +251,9 @@ def connected(resources: int) -> list[bytes]:
 
 @sample("cm-disconnected.pcap", "a connection from its REQ, with an MRA, to DREQ and DREP")
 def _cm_disconnected() -> bytes:
-    packets = [*connected(16), data(V4, 100), ack(V4, 100, 1)]
+    packets = [*connection_setup(16), data(V4, 100), ack(V4, 100, 1)]
     ended = [management("a", 0x15, 0x51, 0x52, B_QP << 8), management("b", 0x16, 0x52, 0x51)]
-    return files.pcap(timed([*packets, *ended]))
+    return files.pcap(stamp([*packets, *ended]))
 
 
 @sample("read-depth.pcap", "three READs at once; the responder's REP says two")
@@ -266,7 +266,9 @@ def _read_depth() -> bytes:
         transport("RC_RDMA_READ_RESPONSE_ONLY", A_QP, psn, aeth(0x1F, psn - 99), bytes(8))
         for psn in (100, 101, 102)
     ]
-    return files.pcap(timed([*connected(2), *reads, *(frame(V4, "b", one) for one in answers)]))
+    return files.pcap(
+        stamp([*connection_setup(2), *reads, *(frame(V4, "b", one) for one in answers)])
+    )
 
 
 @sample("migreq.pcap", "one end sets MigReq, the other does not")
@@ -275,14 +277,14 @@ def _migreq() -> bytes:
     for psn in (1, 2):
         answer = transport("RC_ACKNOWLEDGE", A_QP, psn, aeth(0x1F, psn), mig=0)
         packets += [data(V4, psn, mig=1), frame(V4, "b", answer)]
-    return files.pcap(timed(packets))
+    return files.pcap(stamp(packets))
 
 
 @sample("xrc.pcap", "XRC SEND and its acknowledgement")
 def _xrc() -> bytes:
     send = transport("XRC_SEND_ONLY", B_QP, 1, struct.pack(">I", 77), b"abcd", ack=1)
     answer = transport("XRC_ACKNOWLEDGE", A_QP, 1, aeth(0x1F, 1))
-    return files.pcap(timed([frame(V4, "a", send), frame(V4, "b", answer)]))
+    return files.pcap(stamp([frame(V4, "a", send), frame(V4, "b", answer)]))
 
 
 @sample("flush.pcap", "FLUSH and ATOMIC WRITE")
@@ -292,7 +294,7 @@ def _flush() -> bytes:
     answers = [
         transport("RC_RDMA_READ_RESPONSE_ONLY", A_QP, psn, aeth(0x1F, psn)) for psn in (1, 2)
     ]
-    return files.pcap(timed([frame(V4, "a", flush), frame(V4, "a", write)]
+    return files.pcap(stamp([frame(V4, "a", flush), frame(V4, "a", write)]
                             + [frame(V4, "b", answer) for answer in answers]))  # fmt: skip
 
 
@@ -300,7 +302,7 @@ def _flush() -> bytes:
 def _cnp() -> bytes:
     marked = replace(V4, tclass=26 << 2 | 3)
     cnp = transport("CNP", A_QP, 0, bytes(16), resv8a=0x40)
-    return files.pcap(timed([data(marked, 1), frame(V4, "b", cnp), ack(V4, 1, 1)]))
+    return files.pcap(stamp([data(marked, 1), frame(V4, "b", cnp), ack(V4, 1, 1)]))
 
 
 @sample("pfc.pcap", "priority flow control of classes 3 and 4, and an 802.3x PAUSE")
@@ -308,12 +310,12 @@ def _pfc() -> bytes:
     macs = b"\x01\x80\xc2\0\0\1" + b"\x02\0\0\0\0\1"
     pfc = macs + struct.pack(">HHH8H", 0x8808, 0x0101, 0x18, *[9] * 8)
     pause = macs + struct.pack(">HHH", 0x8808, 1, 0xFFFF)
-    return files.pcap(timed([pfc.ljust(60, b"\0"), pause.ljust(60, b"\0"), data(V4, 1)]))
+    return files.pcap(stamp([pfc.ljust(60, b"\0"), pause.ljust(60, b"\0"), data(V4, 1)]))
 
 
 @sample("unknown-opcode.pcap", "opcode 0x18 is counted, not guessed at")
 def _unknown() -> bytes:
-    return files.pcap(timed([frame(V4, "a", frames.bth(0x18, B_QP, 1) + b"what?!!!")]))
+    return files.pcap(stamp([frame(V4, "a", frames.bth(0x18, B_QP, 1) + b"what?!!!")]))
 
 
 def _bad(net: Net, make: Callable[[bytes, bytes, bytes, bytes], bytes]) -> bytes:
@@ -321,7 +323,7 @@ def _bad(net: Net, make: Callable[[bytes, bytes, bytes, bytes], bytes]) -> bytes
     wire = transport("RC_SEND_ONLY", B_QP, 1, b"", b"hello", ack=1)
     network, udp, body = frames.layers(net, "a", wire)
     masked = pseudo_packet(net.kind, network, udp, body)
-    return files.pcap(timed([frame(net, "a", wire, crc=make(network, udp, body, masked))]))
+    return files.pcap(stamp([frame(net, "a", wire, crc=make(network, udp, body, masked))]))
 
 
 def _little(crc: int) -> bytes:
@@ -355,7 +357,7 @@ for _name, (_net, _how, _make) in _WRONG.items():
     sample(f"icrc-{_name}.pcap", f"an ICRC {_how}")(lambda net=_net, make=_make: _bad(net, make))
 
 
-def _injected(kind: str) -> bytes:
+def _with_fault(kind: str) -> bytes:
     """The smallest seed whose plan has just this fault, seen by the tap's truth."""
     for seed in range(200):
         plan = schedule.plan(seed, faults=1, kinds=(kind,))
@@ -373,7 +375,7 @@ def _injected(kind: str) -> bytes:
 
 for _kind in ("drop_before", "drop_behind", "duplicate", "reorder", "corrupt", "rnr"):
     sample(f"fault-{_kind.replace('_', '-')}.pcap", f"one injected fault: {_kind}")(
-        lambda kind=_kind: _injected(kind)
+        lambda kind=_kind: _with_fault(kind)
     )
 
 
@@ -388,13 +390,13 @@ def _timeout() -> bytes:
 def _selective() -> bytes:
     packets = [data(V4, 1, ack=0), data(V4, 3, ack=0), ack(V4, 2, 1, 0x60), data(V4, 2, ack=0),
                data(V4, 4), ack(V4, 4, 4)]  # fmt: skip
-    return files.pcap(timed(packets))
+    return files.pcap(stamp(packets))
 
 
 @sample("rnr-backoff.pcap", "a retransmission before the RNR timer expired")
 def _backoff() -> bytes:
     packets = [data(V4, 1), ack(V4, 1, 0, 0x20 | 12), data(V4, 1), ack(V4, 1, 1)]
-    return files.pcap(timed(packets))
+    return files.pcap(stamp(packets))
 
 
 @sample("nak-repeated.pcap", "a second NAK before the first was answered")
@@ -402,7 +404,7 @@ def _repeated() -> bytes:
     nak = ack(V4, 2, 1, 0x60)
     packets = [data(V4, 1, ack=0), data(V4, 3, ack=0), nak, data(V4, 4, ack=0), nak,
                data(V4, 2, ack=0), data(V4, 3, ack=0), data(V4, 4), ack(V4, 4, 4)]  # fmt: skip
-    return files.pcap(timed(packets))
+    return files.pcap(stamp(packets))
 
 
 @sample("msn.pcap", "an MSN that skips a message")
@@ -410,7 +412,7 @@ def _msn() -> bytes:
     packets: list[bytes] = []
     for psn, msn in ((1, 1), (2, 2), (3, 4)):
         packets += [data(V4, psn), ack(V4, psn, msn)]
-    return files.pcap(timed(packets))
+    return files.pcap(stamp(packets))
 
 
 @sample("malformed-sequence.pcap", "MIDDLE without FIRST, a short MIDDLE, and a wrong RETH length")
@@ -424,12 +426,12 @@ def _sequence() -> bytes:
         data(V4, 5, name="RC_SEND_LAST", payload=b"last"),
         data(V4, 6, name="RC_RDMA_WRITE_ONLY", headers=reth(1, 2, 99), payload=b"four"),
     ]  # fmt: skip
-    return files.pcap(timed(packets))
+    return files.pcap(stamp(packets))
 
 
 @sample("pkey.pcap", "P_Key 0 and reserved bits")
 def _pkey() -> bytes:
-    return files.pcap(timed([data(V4, 1, pkey=0), data(V4, 2, resv8a=0x01, resv7=0x02)]))
+    return files.pcap(stamp([data(V4, 1, pkey=0), data(V4, 2, resv8a=0x01, resv7=0x02)]))
 
 
 def response(name: str, psn: int, payload: bytes = bytes(256)) -> bytes:
@@ -441,45 +443,45 @@ def read(psn: int, va: int, size: int) -> bytes:
     return data(V4, psn, name="RC_RDMA_READ_REQUEST", headers=reth(va, 2, size), payload=b"")
 
 
-def _reissued(va: int) -> bytes:
+def _reissue_from(va: int) -> bytes:
     """The second of three responses is lost; the READ is reissued from there, for `va`."""
-    return files.pcap(timed([read(1, 0x1000, 768), response("FIRST", 1), response("LAST", 3),
+    return files.pcap(stamp([read(1, 0x1000, 768), response("FIRST", 1), response("LAST", 3),
                              read(2, va, 512), response("FIRST", 2),
                              response("LAST", 3)]))  # fmt: skip
 
 
 @sample("read-reissued.pcap", "a READ reissued from its middle, lawfully")
 def _reissue() -> bytes:
-    return _reissued(0x1100)
+    return _reissue_from(0x1100)
 
 
 @sample("read-reissue.pcap", "a READ reissued from its middle, for another address")
 def _breach() -> bytes:
-    return _reissued(0x1200)
+    return _reissue_from(0x1200)
 
 
 @sample("read-replay.pcap", "READ responses repeated that no READ requested again")
 def _replay() -> bytes:
     answers = [response("FIRST", 1), response("LAST", 2)]
-    return files.pcap(timed([read(1, 0x1000, 512), *answers, *answers, data(V4, 3),
+    return files.pcap(stamp([read(1, 0x1000, 512), *answers, *answers, data(V4, 3),
                              ack(V4, 3, 2)]))  # fmt: skip
 
 
 @sample("ack-unsent.pcap", "an ACK before its request was sent")
 def _unsent() -> bytes:
-    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), ack(V4, 2, 2), data(V4, 2),
+    return files.pcap(stamp([data(V4, 1), ack(V4, 1, 1), ack(V4, 2, 2), data(V4, 2),
                              ack(V4, 2, 2)]))  # fmt: skip
 
 
 @sample("ack-regress.pcap", "an ACK of less than the one before it")
 def _regress() -> bytes:
-    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), data(V4, 2), data(V4, 3), ack(V4, 3, 3),
+    return files.pcap(stamp([data(V4, 1), ack(V4, 1, 1), data(V4, 2), data(V4, 3), ack(V4, 3, 3),
                              ack(V4, 2, 2)]))  # fmt: skip
 
 
 @sample("nak-psn.pcap", "a NAK for what was acknowledged before")
 def _nak_psn() -> bytes:
-    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), data(V4, 2), ack(V4, 2, 2),
+    return files.pcap(stamp([data(V4, 1), ack(V4, 1, 1), data(V4, 2), ack(V4, 2, 2),
                              ack(V4, 1, 2, 0x60), data(V4, 3), ack(V4, 3, 3)]))  # fmt: skip
 
 
@@ -487,12 +489,12 @@ def _nak_psn() -> bytes:
 def _start() -> bytes:
     packets = [data(V4, 1, ack=0), data(V4, 3, ack=0), ack(V4, 2, 1, 0x60),
                data(V4, 1, ack=0), data(V4, 2, ack=0), data(V4, 3), ack(V4, 3, 3)]  # fmt: skip
-    return files.pcap(timed(packets))
+    return files.pcap(stamp(packets))
 
 
 @sample("qpn-reuse.pcap", "another connection takes over a QP number: PSNs far apart")
 def _reuse() -> bytes:
-    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), data(V4, 0x500000),
+    return files.pcap(stamp([data(V4, 1), ack(V4, 1, 1), data(V4, 0x500000),
                              ack(V4, 0x500000, 1)]))  # fmt: skip
 
 
@@ -502,12 +504,12 @@ def _length() -> bytes:
     network = frames.layers(V4, "a", wire + bytes(4))[0]
     right = frames.layers(V4, "a", wire)[1]
     packet = network + right + wire + icrc(V4.kind, network, right, wire) + bytes(4)
-    return files.pcap(timed([frames.ethernet(V4, V4.address("a"), V4.address("b"), packet)]))
+    return files.pcap(stamp([frames.ethernet(V4, V4.address("a"), V4.address("b"), packet)]))
 
 
 @sample("bth-version.pcap", "transport header version 1")
 def _version() -> bytes:
-    return files.pcap(timed([data(V4, 1, tver=1), ack(V4, 1, 1)]))
+    return files.pcap(stamp([data(V4, 1, tver=1), ack(V4, 1, 1)]))
 
 
 @sample(
@@ -524,27 +526,27 @@ def _cnp_format() -> bytes:
         frame(V4, "b", short),
         frame(V1, "b", transport("CNP", A_QP, 0, bytes(16), resv8a=becn)),
     ]
-    return files.pcap(timed([data(marked, 1), *cnps, ack(V4, 1, 1)]))
+    return files.pcap(stamp([data(marked, 1), *cnps, ack(V4, 1, 1)]))
 
 
 @sample("udp-source-port.pcap", "a QP changes its UDP source port")
 def _port() -> bytes:
     other = replace(V4, sport=50000)
-    return files.pcap(timed([data(V4, 1), ack(V4, 1, 1), data(other, 2), ack(V4, 2, 2)]))
+    return files.pcap(stamp([data(V4, 1), ack(V4, 1, 1), data(other, 2), ack(V4, 2, 2)]))
 
 
 @sample("cut.pcap", "ends within a record")
 def _cut() -> bytes:
-    return files.pcap(timed(conversation(V4)))[:-20]
+    return files.pcap(stamp(conversation(V4)))[:-20]
 
 
 @sample("retry-exceeded.pcap", "a packet that is sent four times, and never acknowledged")
 def _retry_exceeded() -> bytes:
-    packets = timed([data(V4, 1), ack(V4, 1, 1)])
+    packets = stamp([data(V4, 1), ack(V4, 1, 1)])
     tries = [(START + 10**6 * (1 << at), data(V4, 2, payload=bytes(64))) for at in range(4)]
     return files.pcap([*packets, *tries])
 
 
 @sample("one-sided.pcap", "only the requester's packets were captured")
 def _one_sided() -> bytes:
-    return files.pcap(timed([data(V4, psn) for psn in (0xFFFFFE, 0xFFFFFF, 0, 1)]))
+    return files.pcap(stamp([data(V4, psn) for psn in (0xFFFFFE, 0xFFFFFF, 0, 1)]))

@@ -28,14 +28,14 @@ def stages() -> list[Row]:
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
-def chosen(rows: Sequence[Row], **wanted: str) -> list[Row]:
+def choose(rows: Sequence[Row], **conditions: str) -> list[Row]:
     """The rows whose columns have these values, in order."""
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    return [row for row in rows if all(row[key] == value for key, value in conditions.items())]
 
 
-def names(rows: Sequence[Row], **wanted: str) -> list[str]:
+def names(rows: Sequence[Row], **conditions: str) -> list[str]:
     """The names of stages, as `chosen`."""
-    return [row["stage"] for row in chosen(rows, **wanted)]
+    return [row["stage"] for row in choose(rows, **conditions)]
 
 
 def record_lists(rows: Sequence[Row]) -> str:
@@ -59,9 +59,9 @@ def events_table(event: str) -> Callable[[Sequence[Row]], str]:
     """The stages of an event, where each ends and what it contains."""
 
     def table(rows: Sequence[Row]) -> str:
-        found = chosen(rows, event=event)
-        columns = ["stage", *(["ends"] if any(row["ends"] for row in found) else []), "contains"]
-        cells = [{**row, "stage": f"`{row['stage']}`"} for row in found]
+        stages = choose(rows, event=event)
+        columns = ["stage", *(["ends"] if any(row["ends"] for row in stages) else []), "contains"]
+        cells = [{**row, "stage": f"`{row['stage']}`"} for row in stages]
         return markdown(columns, [[row[column] for column in columns] for row in cells])
 
     return table
@@ -71,7 +71,7 @@ def manual_table(direction: str) -> Callable[[Sequence[Row]], str]:
     """The stages of a direction and what the driver does."""
     return lambda rows: markdown(
         ["stage", "what the driver does"],
-        [[f"`{row['stage']}`", row["meaning"]] for row in chosen(rows, direction=direction)],
+        [[f"`{row['stage']}`", row["meaning"]] for row in choose(rows, direction=direction)],
     )
 
 
@@ -94,7 +94,7 @@ def histograms(event: str) -> Callable[[Sequence[Row]], str]:
 
     def statements(rows: Sequence[Row]) -> str:
         text = ""
-        for row in chosen(rows, event=event):
+        for row in choose(rows, event=event):
             number = 1 + names(rows, direction=row["direction"]).index(row["stage"])
             field = f"args.{row['stage']}_ns"
             if event == "start_xmit":
@@ -111,7 +111,7 @@ def plugin_tables(rows: Sequence[Row]) -> str:
     """The Lua tables of each name once, with its meaning in each direction, and of the sums."""
     text = "local STAGES = {\n"
     for name in dict.fromkeys(names(rows)):
-        meanings = dict.fromkeys(row["meaning"] for row in chosen(rows, stage=name))
+        meanings = dict.fromkeys(row["meaning"] for row in choose(rows, stage=name))
         text += f'    {{ "{name}", "{" / ".join(meanings)}" }},\n'
     text += "}\n"
     for whole in ("encapsulation", "decapsulation"):
@@ -133,7 +133,7 @@ REGIONS: dict[str, dict[str, Callable[[Sequence[Row]], str]]] = {
 }  # fmt: skip
 
 
-def renewed(
+def renew(
     text: str, regions: dict[str, Callable[[Sequence[Row]], str]], rows: Sequence[Row]
 ) -> str:
     """A file's text with its regions made again."""
@@ -158,11 +158,11 @@ def main() -> int:
     for name, regions in REGIONS.items():
         path = ROOT / name
         text = path.read_text(encoding="utf-8")
-        wanted = renewed(text, regions, rows)
-        if wanted != text:
+        content = renew(text, regions, rows)
+        if content != text:
             stale.append(name)
             if "--check" not in sys.argv[1:]:
-                path.write_text(wanted, encoding="utf-8")
+                path.write_text(content, encoding="utf-8")
     for name in stale:
         print(f"{'out of date' if '--check' in sys.argv[1:] else 'renewed'}: {name}")
     return int(bool(stale) and "--check" in sys.argv[1:])

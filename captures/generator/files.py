@@ -17,9 +17,9 @@ def pcap(packets: Iterable[Packet], *, nano: bool = True, order: str = "<", link
     out = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snap, link)]
     for time, data in packets:
         seconds, rest = divmod(time, 10**9)
-        kept = data[:snap]
+        stored = data[:snap]
         fraction = rest if nano else rest // 1000
-        out.append(struct.pack(order + "IIII", seconds, fraction, len(kept), len(data)) + kept)
+        out.append(struct.pack(order + "IIII", seconds, fraction, len(stored), len(data)) + stored)
     return b"".join(out)
 
 
@@ -47,8 +47,8 @@ def interface(link: int = ETHERNET, resolution: int | None = 9, order: str = "<"
     return block(1, struct.pack(order + "HHI", link, 0, snap) + options, order)
 
 
-def enhanced(ticks: int, data: bytes, *, number: int = 0, order: str = "<", comment: str = "",
-             size: int | None = None) -> bytes:  # fmt: skip
+def packet_block(ticks: int, data: bytes, *, number: int = 0, order: str = "<", comment: str = "",
+                 size: int | None = None) -> bytes:  # fmt: skip
     """An enhanced packet block; `ticks` in the interface's resolution."""
     head = struct.pack(
         order + "IIIII", number, ticks >> 32, ticks & 0xFFFFFFFF, len(data), size or len(data)
@@ -63,5 +63,5 @@ def pcapng(packets: Iterable[Packet], comments: Sequence[str] = ()) -> bytes:
     out = [section(), interface()]
     for index, (time, data) in enumerate(packets):
         comment = comments[index] if index < len(comments) else ""
-        out.append(enhanced(time, data, comment=comment))
+        out.append(packet_block(time, data, comment=comment))
     return b"".join(out)

@@ -73,14 +73,14 @@ class Net:
     """IPv6 extension headers: protocol number, and its bytes from the third on."""
 
     def address(self, side: str) -> bytes:
-        packed = _packed(self.a if side == "a" else self.b)
+        packed = _address_bytes(self.a if side == "a" else self.b)
         if self.kind != "v2_ipv4" and len(packed) == 4:
             return bytes(10) + b"\xff\xff" + packed
         return packed
 
 
 @cache
-def _packed(address: str) -> bytes:
+def _address_bytes(address: str) -> bytes:
     return ipaddress.ip_address(address).packed
 
 

@@ -17,7 +17,7 @@ class Requester:
 
     def __init__(self, link: Link, window: int) -> None:
         self._link = link
-        link.on_response = self.answered
+        link.on_response = self.take_answer
         self._packets = link.plan.packets
         self._window = window
         self._unacked = 0
@@ -48,7 +48,7 @@ class Requester:
         epoch = self._epoch
         self._link.at(GAP_NS, lambda: self.send() if epoch == self._epoch else None)
 
-    def answered(self, psn: int, syndrome: int) -> None:
+    def take_answer(self, psn: int, syndrome: int) -> None:
         """Take a response, an ACK or a NAK."""
         kind = syndrome >> 5
         if kind == ACK:

@@ -94,9 +94,9 @@ def plan(
         net.a, net.b = "fd00::1", "fd00::2"
     packets: list[Planned] = []
     psn = start
-    wanted = draw.randrange(40, 120)
+    count = draw.randrange(40, 120)
     va = 0x7F00_0000_0000
-    while len(packets) < wanted:
+    while len(packets) < count:
         kind = draw.choice(["SEND", "SEND", "RDMA_WRITE", "RDMA_WRITE", "READ"])
         size = draw.choice([0, 1, 64, mtu, mtu + 1, 3 * mtu, draw.randrange(8 * mtu)])
         if kind == "READ":
@@ -127,7 +127,7 @@ def plan(
     return Plan(seed, net, mtu, qpns[0], qpns[1], packets, injected, service)
 
 
-def shifted(plan: Plan, psns: int) -> Plan:
+def shift(plan: Plan, psns: int) -> Plan:
     """The same connection with all PSNs moved."""
     for packet in plan.packets:
         packet.psn = (packet.psn + psns) % MODULUS

@@ -159,7 +159,7 @@ class Lab:
         traces = []
         for side, trace in self.trace.items():
             blocks = [files.section(), files.interface()]
-            blocks += [files.enhanced(t, d, comment=text) for t, d, text in trace.packets]
+            blocks += [files.packet_block(t, d, comment=text) for t, d, text in trace.packets]
             blocks.append(statistics(self.lost[side]))
             path = folder / f"{NODE[side]}.pcapng"
             path.write_bytes(b"".join(blocks))

@@ -73,11 +73,11 @@ def kernels(packages: Iterable[dict[str, str]]) -> list[Kernel]:
             sources[version] = name
         elif _HEADERS.fullmatch(name) and "-common" in package.get("Depends", ""):
             releases.setdefault(version, set()).add(name.removeprefix("linux-headers-"))
-    found = [
+    every = [
         Kernel(name, version, tuple(sorted(releases.get(version, ()))))
         for version, name in sources.items()
     ]
-    return sorted(found, key=lambda kernel: in_order(kernel.version))
+    return sorted(every, key=lambda kernel: in_order(kernel.version))
 
 
 def in_order(version: str) -> list[int]:
@@ -130,8 +130,8 @@ class Pools:
     def kernels(self) -> list[Kernel]:
         """Return all kernels for amd64."""
         names = self._apt("cache", "pkgnames", "linux-").split()
-        wanted = [name for name in names if _SOURCE.fullmatch(name) or _HEADERS.fullmatch(name)]
-        return kernels(stanzas(self._apt("cache", "show", *wanted)))
+        chosen = [name for name in names if _SOURCE.fullmatch(name) or _HEADERS.fullmatch(name)]
+        return kernels(stanzas(self._apt("cache", "show", *chosen)))
 
     def suite(self, package: str, version: str) -> str:
         """Return a suite that has a version of a package."""

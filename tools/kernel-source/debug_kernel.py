@@ -48,8 +48,8 @@ def configuration(line: str) -> str:
     if not own.exists():
         return CONFIG.read_text()
     replaced = {name for name in map(option, own.read_text().splitlines()) if name}
-    kept = [each for each in CONFIG.read_text().splitlines() if option(each) not in replaced]
-    return "\n".join(kept) + "\n" + own.read_text()
+    common = [each for each in CONFIG.read_text().splitlines() if option(each) not in replaced]
+    return "\n".join(common) + "\n" + own.read_text()
 
 
 def option(text: str) -> str | None:
@@ -81,12 +81,12 @@ def in_root(root: Path, work: Path, *argv: str) -> None:
         fail(f"`{' '.join(argv)}` failed:\n    {tail}", "see the messages above", f"read {log}")
 
 
-def check_config(wanted: str, config: Path) -> None:
+def check_config(options: str, config: Path) -> None:
     """Fail unless each line of the configuration is in effect: kconfig drops some silently."""
     got = set(config.read_text().splitlines())
     lost = [
         each
-        for each in wanted.splitlines()
+        for each in options.splitlines()
         if option(each) and not each.endswith("=n") and each not in got
     ]
     if lost:
@@ -109,13 +109,13 @@ def build(line: str, image: Path, target: Path) -> None:
     say("done")
 
 
-def compile_kernel(root: Path, work: Path, wanted: str) -> None:
+def compile_kernel(root: Path, work: Path, options: str) -> None:
     """Configure and compile `work`/source into `work`/kbuild."""
-    (work / CONFIG.name).write_text(wanted)
+    (work / CONFIG.name).write_text(options)
     make = ["nice", "-n", "19", "make", "-C", "source", f"O={MOUNT}/kbuild"]
     make += ["KBUILD_BUILD_USER=rocelab", "KBUILD_BUILD_HOST=rocelab"]
     in_root(root, work, *make, f"KCONFIG_ALLCONFIG={MOUNT}/debug.config", "allnoconfig")
-    check_config(wanted, work / "kbuild/.config")
+    check_config(options, work / "kbuild/.config")
     say("compiling (10 to 20 minutes on two idle cores)")
     in_root(root, work, *make, f"-j{os.cpu_count()}", "bzImage", "modules")
 

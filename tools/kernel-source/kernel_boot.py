@@ -58,8 +58,8 @@ def _take_driver(target: Target, root: Path, out: Path) -> None:
     plain.write_bytes(lzma.decompress(data) if module.suffix == ".xz" else data)
     shutil.copy(plain, modules / "updates")
     subprocess.run(in_root(root, (), "depmod", target.release), check=True)
-    said = in_root(root, (), "modinfo", "-k", target.release, "-F", "version", "rdma_rxe")
-    patch_id = subprocess.run(said, check=True, capture_output=True, text=True).stdout.strip()
+    command = in_root(root, (), "modinfo", "-k", target.release, "-F", "version", "rdma_rxe")
+    patch_id = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     facts = {"kernel_release": target.release, "patch_id": patch_id.removeprefix("rocelab-")}
     (out / "build.json").write_text(json.dumps(facts))
 

@@ -51,9 +51,9 @@ def commit_of(version: str) -> str:
 
 
 def _parts(version: str) -> tuple[str, str]:
-    found = re.fullmatch(r".*-(\d{4}-\d{2}-\d{2})-g([0-9a-f]{12})", version)
-    assert found, version
-    return found[1], found[2]
+    match = re.fullmatch(r".*-(\d{4}-\d{2}-\d{2})-g([0-9a-f]{12})", version)
+    assert match, version
+    return match[1], match[2]
 
 
 def git(tree: Path, *words: str) -> str:

@@ -61,8 +61,8 @@ def line_of(version: str, lines: Collection[str]) -> str:
     """Return which of the kernel lines is tried on a version: its own, or that of all its major."""
     number = re.match(r"(\d+)\.\d+", version)
     assert number, version
-    wanted = (number[0], f"{number[1]}.x")
-    return next((line for line in wanted if line in lines), NO_LINE)
+    candidates = (number[0], f"{number[1]}.x")
+    return next((line for line in candidates if line in lines), NO_LINE)
 
 
 def news(seen: Iterable[Seen], now: Iterable[Seen]) -> tuple[list[Seen], list[Seen]]:

@@ -44,7 +44,7 @@ def series() -> list[str]:
     ]
 
 
-def refused(tree: Path, line: str, version: str) -> str:
+def first_refused_patch(tree: Path, line: str, version: str) -> str:
     """Return the first patch of the line's series that does not apply to a tree; "" if all do."""
     scripts = KERNEL / "scripts"
     with tempfile.TemporaryDirectory() as name:
@@ -55,10 +55,10 @@ def refused(tree: Path, line: str, version: str) -> str:
         patches = sorted(map(str, of_line.glob("*.patch")))
         words = ["sh", f"{scripts}/apply.sh", str(tree), f"{work}/tree", version, "", *patches]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
-    found = re.search(r"(\d{4})-\S+\.patch does not apply", done.stderr)
-    if done.returncode and not found:
+    match = re.search(r"(\d{4})-\S+\.patch does not apply", done.stderr)
+    if done.returncode and not match:
         sys.exit(done.stderr)
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 class Watch:
@@ -86,7 +86,7 @@ class Watch:
 
     def _row(self, kernel: Kernel, line: str, digest: str) -> Seen:
         if (digest, line) not in self._fits:
-            self._fits[digest, line] = refused(self.tree(digest), line, kernel.version)
+            self._fits[digest, line] = first_refused_patch(self.tree(digest), line, kernel.version)
         releases = " ".join(kernel.releases)
         return Seen(
             kernel.package, kernel.version, line, digest, self._fits[digest, line], releases
@@ -160,17 +160,17 @@ def newest(rows: list[Seen]) -> list[Seen]:
     return list({row.line: row for row in usable}.values())
 
 
-def taken_wrongly(rows: list[Seen], dkms: str) -> list[str]:
+def wrong_choices(rows: list[Seen], dkms: str) -> list[str]:
     """Compare the kernels for which DKMS builds with those that fit; say where they differ."""
-    found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', dkms, re.MULTILINE)
-    assert found
+    match = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', dkms, re.MULTILINE)
+    assert match
     return [
         f"DKMS builds for {release}, which the series does not fit"
         if row.refused
         else f"DKMS leaves alone {release}, which the series fits"
         for row in rows
         for release in row.releases.split()
-        if bool(re.match(found[1], release)) == bool(row.refused)
+        if bool(re.match(match[1], release)) == bool(row.refused)
     ]
 
 
@@ -226,14 +226,14 @@ def main() -> None:
         rows = look(watch, pools, arguments)
         fresh, broken = seen_kernels.news(seen, rows)
         report(rows, fresh, watch.changes)
-        failed = taken_wrongly(rows, (KERNEL / "dkms.conf").read_text())
+        failed = wrong_choices(rows, (KERNEL / "dkms.conf").read_text())
         booted = (rows if arguments.versions else newest(rows)) if arguments.boot else []
         if arguments.build or arguments.boot:
             failed += failures(watch, pools, rows, booted)
     if arguments.write:
         looked = any(row.package == MAINLINE for row in rows)
-        kept = [row for row in seen if row.package == MAINLINE and not looked]
-        seen_kernels.write(SEEN, [*rows, *kept])
+        older = [row for row in seen if row.package == MAINLINE and not looked]
+        seen_kernels.write(SEEN, [*rows, *older])
     for row in broken:
         print(f"refused, and not known to be: {row.package} {row.version}, patch {row.refused}")
     for text in failed:

@@ -23,7 +23,7 @@ HEAD = """\
 """
 
 
-def compiled(project: dict[str, object], requirements: list[str], *options: str) -> str:
+def compile_lock(project: dict[str, object], requirements: list[str], *options: str) -> str:
     """Resolve requirements. Exits if uv fails: its own message is on standard error."""
     python = str(project["requires-python"]).removeprefix(">=")
     done = subprocess.run(
@@ -59,9 +59,9 @@ def main() -> None:
     locks = PACKAGE / "locks"
     locks.mkdir(exist_ok=True)
     develop = locks / "develop.txt"
-    develop.write_text(compiled(project, [*run, *build, *extras]))
+    develop.write_text(compile_lock(project, [*run, *build, *extras]))
     for name, requirements in (("run", run), ("build", build), ("docs", [*run, *docs])):
-        text = compiled(project, requirements, "--constraints", str(develop))
+        text = compile_lock(project, requirements, "--constraints", str(develop))
         (locks / f"{name}.txt").write_text(text)
 
 

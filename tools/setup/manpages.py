@@ -47,7 +47,7 @@ def roff(markdown: str) -> bytes:
         )
 
 
-def generated() -> str:
+def generate() -> str:
     """Return rocelab(1) as Markdown."""
     command = [sys.executable, "-m", "rocelab.cli.manpage"]
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
@@ -57,7 +57,7 @@ def main(out: Path) -> None:
     """Write every page."""
     project = tomllib.loads((CHECKOUT / "tools/rocelab/pyproject.toml").read_text())["project"]
     pages = {page.name: page.read_text() for page in sorted((CHECKOUT / "docs/man").glob("*.md"))}
-    for file, text in {"rocelab.1.md": generated(), **pages}.items():
+    for file, text in {"rocelab.1.md": generate(), **pages}.items():
         name, section = file.removesuffix(".md").rsplit(".", 1)
         target = out / f"man{section}" / f"{name}.{section}"
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -54,7 +54,7 @@ def distributions() -> list[dict[str, Any]]:
     """The Python distributions that running needs."""
     text = (PACKAGE / "locks/run.txt").read_text()
     return [
-        component("pypi", *found) for found in re.findall(r"^(\S+)==([^\s;]+)", text, re.MULTILINE)
+        component("pypi", *match) for match in re.findall(r"^(\S+)==([^\s;]+)", text, re.MULTILINE)
     ]
 
 

@@ -364,7 +364,9 @@ def test_pcap_becomes_pcapng(order: str, nano: bool, tmp_path: Path) -> None:
 
 def test_the_section_length_becomes_unspecified(tmp_path: Path) -> None:
     """The old length would be wrong; -1 means "unspecified"."""
-    whole = bytearray(files.section() + files.interface() + files.enhanced(1, acknowledgement(1)))
+    whole = bytearray(
+        files.section() + files.interface() + files.packet_block(1, acknowledgement(1))
+    )
     struct.pack_into("<q", whole, 16, len(whole) - 28)
     source, made = tmp_path / "source.pcapng", tmp_path / "made.pcapng"
     source.write_bytes(whole)

@@ -55,7 +55,7 @@ def sll2(seen: list[Look]) -> bytes:
 
 def pcapng(seen: list[Look]) -> bytes:
     interfaces = [files.interface() for _ in {interface for _, interface, _ in seen}]
-    packets = [files.enhanced(time, data, number=interface) for time, interface, data in seen]
+    packets = [files.packet_block(time, data, number=interface) for time, interface, data in seen]
     return b"".join([files.section(), *interfaces, *packets])
 
 

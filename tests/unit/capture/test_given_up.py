@@ -16,7 +16,7 @@ REMOTE_ACCESS, RNR = 0x62, 0x2C
 
 def analyzed(tmp_path: Path, packets: list[bytes]) -> dict[str, Any]:
     path = tmp_path / "capture"
-    path.write_bytes(files.pcap(scenarios.timed(packets, STEP)))
+    path.write_bytes(files.pcap(scenarios.stamp(packets, STEP)))
     result: dict[str, Any] = capture.analyze([str(path)]).result
     return result
 

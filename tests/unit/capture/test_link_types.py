@@ -113,7 +113,7 @@ def test_interfaces_of_pcapng_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "two.pcapng"
     data = [files.section(), files.interface(link=189), files.interface(link=1)]
     for at, frame in enumerate(frames()):
-        data += [files.enhanced(at, frame, number=interface) for interface in (0, 1)]
+        data += [files.packet_block(at, frame, number=interface) for interface in (0, 1)]
     path.write_bytes(b"".join(data))
     result = capture.analyze([str(path)]).result
     assert result["roce"]["packets"] == len(frames())
@@ -136,7 +136,7 @@ def with_fcs(path: Path, form: str) -> str:
     length = 32 if form.endswith("bits") else 4
     link = struct.pack("<HHI", 1, 0, 0) + files.option(13, bytes([length])) + files.option(0, b"")
     data = [files.section(), files.block(1, link)]
-    data += [files.enhanced(time // 1000, one) for time, one in packets]
+    data += [files.packet_block(time // 1000, one) for time, one in packets]
     path.write_bytes(b"".join(data))
     return str(path)
 

@@ -23,7 +23,7 @@ def message(side: str, kind: int, body: bytes) -> bytes:
 
 def analyzed(tmp_path: Path, packets: list[bytes]) -> dict[str, Any]:
     path = tmp_path / "capture"
-    path.write_bytes(files.pcap(scenarios.timed(packets)))
+    path.write_bytes(files.pcap(scenarios.stamp(packets)))
     result: dict[str, Any] = capture.analyze([str(path)]).result
     return result
 
@@ -105,7 +105,7 @@ READ = frames.reth(0x1000, 7, 8)
 
 
 def depths(tmp_path: Path, packets: list[bytes]) -> list[tuple[int, bool]]:
-    result = analyzed(tmp_path, [*scenarios.connected(2), *packets])
+    result = analyzed(tmp_path, [*scenarios.connection_setup(2), *packets])
     rows = [row for row in result["findings"] if row["rule"] == "read-depth"]
     return [(row["packet"], row["ambiguous"]) for row in rows]
 

@@ -143,7 +143,7 @@ def test_times_of_pcapng(
         resolution=resolution, order=order, offset=offset
     )
     for tick, (_, frame) in zip(ticks, sends(), strict=True):
-        content += files.enhanced(tick, frame, order=order)
+        content += files.packet_block(tick, frame, order=order)
     wanted = [tick * 10**9 // per_second + (offset or 0) * 10**9 for tick in ticks]
     assert times(tmp_path / "one.pcapng", content) == wanted
 
@@ -372,7 +372,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     ("net", "needed"), [(scenarios.V6, 74), (scenarios.V1, 66), (scenarios.V4, 54)]
 )
 def test_the_snap_length_that_is_needed(tmp_path: Path, net: Any, needed: int) -> None:
-    packets = scenarios.timed(scenarios.conversation(net))
+    packets = scenarios.stamp(scenarios.conversation(net))
     path = tmp_path / "capture"
     path.write_bytes(files.pcap(packets, snap=needed - 1))
     (condition,) = capture.analyze([str(path)]).result["conditions"]

@@ -187,7 +187,7 @@ def test_many_connections_between_two_hosts(tmp_path: Path) -> None:
     for seed in range(20):
         plan = schedule.plan(seed, faults=0)
         # distinct PSNs: equal ones at equal times cannot be separated
-        plan = schedule.shifted(plan, seed * 500_000)
+        plan = schedule.shift(plan, seed * 500_000)
         plan.net = schedule.Net()
         pairs.add((plan.qpn_a, plan.qpn_b))
         packets += lossy_wire.Wire(plan).run()
@@ -203,7 +203,7 @@ def test_equal_psns_are_not_paired_wrongly(tmp_path: Path) -> None:
     pairs = set()
     for seed in range(12):
         plan = schedule.plan(seed, faults=0)
-        plan = schedule.shifted(plan, -plan.packets[0].psn)
+        plan = schedule.shift(plan, -plan.packets[0].psn)
         plan.net = schedule.Net()
         pairs.add((plan.qpn_a, plan.qpn_b))
         packets += lossy_wire.Wire(plan).run()

@@ -31,7 +31,7 @@ def counted(frame: bytes) -> bytes:
 
 
 def write(path: Path, packets: list[bytes]) -> str:
-    path.write_bytes(files.pcap(scenarios.timed(packets)))
+    path.write_bytes(files.pcap(scenarios.stamp(packets)))
     return str(path)
 
 

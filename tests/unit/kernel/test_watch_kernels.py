@@ -162,7 +162,7 @@ def test_a_source_that_is_refused_names_the_patch(tmp_path: Path) -> None:
     """A driver without any of the files refuses the first patch."""
     (tmp_path / RXE).mkdir(parents=True)
     (tmp_path / RXE / "rxe_net.c").write_text("int other;\n")
-    assert watch.refused(tmp_path, "7.x", "9.9") == "0001"
+    assert watch.first_refused_patch(tmp_path, "7.x", "9.9") == "0001"
 
 
 def commit(tree: Path, title: str, **files: str) -> str:
@@ -286,12 +286,12 @@ def test_dkms_takes_what_fits() -> None:
         seen.Seen("linux-source-6.12", release, "6.12", "0", refused, release)
         for release, refused in (("6.12.7", "1"), ("6.12.8", ""), ("6.12.9", "1"), ("6.12.10", ""))
     ]
-    assert watch.taken_wrongly(rows, DKMS_CONF) == [
+    assert watch.wrong_choices(rows, DKMS_CONF) == [
         "DKMS builds for 6.12.9, which the series does not fit",
         "DKMS leaves alone 6.12.10, which the series fits",
     ]
     today = (watch.KERNEL / "dkms.conf").read_text()
-    assert watch.taken_wrongly(seen.read(watch.SEEN), today) == []
+    assert watch.wrong_choices(seen.read(watch.SEEN), today) == []
 
 
 @pytest.mark.parametrize("names", [("linux-image-7", "linux-image-7-unsigned"), ("linux-image-7",)])

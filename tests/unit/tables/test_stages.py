@@ -47,7 +47,7 @@ def test_every_copy_is_what_the_table_makes() -> None:
     script = script_module.load("tables/renew.py")
     for name, regions in script.REGIONS.items():
         text = (ROOT / name).read_text()
-        assert script.renewed(text, regions, STAGES) == text, name
+        assert script.renew(text, regions, STAGES) == text, name
 
 
 def test_a_new_stage_reaches_every_copy() -> None:
@@ -57,7 +57,7 @@ def test_a_new_stage_reaches_every_copy() -> None:
     new = {**STAGES[at], "stage": "poll", "meaning": "polls", "contains": "polling"}
     table = [*STAGES[:at], new, *STAGES[at:]]
     for name, regions in script.REGIONS.items():
-        assert "poll" in script.renewed((ROOT / name).read_text(), regions, table), name
+        assert "poll" in script.renew((ROOT / name).read_text(), regions, table), name
 
 
 def test_nothing_else_lists_the_stages() -> None:

@@ -49,7 +49,7 @@ def frame() -> bytes:
 
 def packet(*comments: bytes) -> bytes:
     """An enhanced packet block with any number of comments of any bytes."""
-    plain = files.enhanced(0, frame())
+    plain = files.packet_block(0, frame())
     body = plain[8:-4] + b"".join(files.option(1, text) for text in comments) + files.option(0, b"")
     made: bytes = files.block(6, body)
     return made

@@ -64,7 +64,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     inventory.parent.mkdir(parents=True)
     inventory.write_text(HOSTS)
     (tmp_path / "begin").write_bytes(
-        files.section() + files.interface() + files.enhanced(1, b"\0" * 60)
+        files.section() + files.interface() + files.packet_block(1, b"\0" * 60)
     )
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

@@ -153,7 +153,9 @@ def test_every_truncation(tshark: Tshark, tmp_path: Path, kind: str) -> None:
     whole = one_frame(kind)
     path = tmp_path / "cut.pcapng"
     blocks = [files.section(), files.interface()]
-    blocks += [files.enhanced(0, whole[:size], size=len(whole)) for size in range(len(whole) + 1)]
+    blocks += [
+        files.packet_block(0, whole[:size], size=len(whole)) for size in range(len(whole) + 1)
+    ]
     path.write_bytes(b"".join(blocks))
     statuses, one_only = compare(roce(tshark, path), path)
     assert one_only == 0

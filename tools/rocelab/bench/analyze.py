@@ -253,13 +253,13 @@ def main() -> None:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     cpu = models[0] if models else platform.processor()
-    found = {
+    results = {
         "cpu": cpu, "processors": os.cpu_count(), "kernel": platform.release(),
         "versions": {program: version(program) for program in ("tshark", "capinfos", "rustc")},
         "repetitions": options.repeat, "load_before": load, "load_after": os.getloadavg()[0],
         "rows": rows,
     }  # fmt: skip
-    print(json.dumps(found, indent=1))
+    print(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

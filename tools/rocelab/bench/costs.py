@@ -67,7 +67,7 @@ class Target:
 
 def rows(samples: Samples) -> list[Row]:
     """A row for each configuration that was measured."""
-    found = []
+    every = []
     for name in ORDER:
         values = samples.get(name)
         if not values:
@@ -78,14 +78,14 @@ def rows(samples: Samples) -> list[Row]:
             added = [value - median(samples[STOCK]) for value in values]
         elif name in _BASE:
             added = [v - base for v, base in zip(values, samples[_BASE[name]], strict=True)]
-        found.append(
+        every.append(
             Row(
                 name,
                 *(median(values), min(values), max(values)),
                 *((median(added), min(added), max(added)) if added else (None, None, None)),
             )
         )
-    return found
+    return every
 
 
 def targets(
@@ -102,21 +102,21 @@ def targets(
         parts = contributors.get(name, ())
         return "" if not parts else "{}: {:,.0f}".format(*max(parts, key=lambda part: part[1]))
 
-    found = [Target("events off, of the path", 0.005, added(OFF) / stock, largest(OFF))]
+    bounds = [Target("events off, of the path", 0.005, added(OFF) / stock, largest(OFF))]
     if FIXES in by_name:
         own = added(OFF) - added(FIXES)
-        found.append(Target("events off, without the fixes", 0.005, own / stock, largest(OFF)))
+        bounds.append(Target("events off, without the fixes", 0.005, own / stock, largest(OFF)))
     if STAT in by_name:
-        found.append(Target("rxestat, of the path", 0.12, added(STAT) / stock, largest(STAT)))
+        bounds.append(Target("rxestat, of the path", 0.12, added(STAT) / stock, largest(STAT)))
     if SAMPLED in by_name:
         share = added(SAMPLED) / stock
-        found.append(Target(f"{SAMPLED}, of the path", 0.03, share, largest(SAMPLED)))
+        bounds.append(Target(f"{SAMPLED}, of the path", 0.03, share, largest(SAMPLED)))
     if STAT in by_name and BPFTRACE in by_name:
         share = added(STAT) / added(BPFTRACE)
-        found.append(Target("rxestat, of bpftrace", 0.10, share, largest(STAT)))
+        bounds.append(Target("rxestat, of bpftrace", 0.10, share, largest(STAT)))
     if DUMP in by_name and STAT in by_name:
-        found.append(Target("rxedump, of rxestat", 1.5, added(DUMP) / added(STAT), largest(DUMP)))
-    return found
+        bounds.append(Target("rxedump, of rxestat", 1.5, added(DUMP) / added(STAT), largest(DUMP)))
+    return bounds
 
 
 def parts_of(samples: Samples, document: Mapping[str, Any]) -> dict[str, list[tuple[str, float]]]:
@@ -126,11 +126,11 @@ def parts_of(samples: Samples, document: Mapping[str, Any]) -> dict[str, list[tu
     """
     by_name = {row.name: row for row in rows(samples)}
     driver = by_name[EMPTY].added or 0.0
-    found: dict[str, list[tuple[str, float]]] = {}
+    parts: dict[str, list[tuple[str, float]]] = {}
     if OFF in by_name:
         fixes = by_name[FIXES].added or 0.0 if FIXES in by_name else 0.0
         off, bare = (by_name[name].added or 0.0 for name in (OFF, BARE))
-        found[OFF] = [
+        parts[OFF] = [
             ("the fixes of the stock driver", fixes),
             ("the events' branches", bare - fixes),
             ("RoCE v1", off - bare),
@@ -139,17 +139,17 @@ def parts_of(samples: Samples, document: Mapping[str, Any]) -> dict[str, list[tu
     if STAT in by_name:
         programs = 2 * sum(float(ns or 0) for ns in document["probe_ns"].values())
         rest = (by_name[STAT].added or 0.0) - driver - programs
-        found[STAT] = [
+        parts[STAT] = [
             common,
             ("rxestat's programs", programs),
             ("the rest", rest),
         ]
     if DUMP in by_name:
-        found[DUMP] = [
+        parts[DUMP] = [
             common,
             ("rxedump's programs and ring buffer", (by_name[DUMP].added or 0.0) - driver),
         ]
-    return found
+    return parts
 
 
 def text(size: int, unit: str, samples: Samples, bounds: Sequence[Target]) -> str:

@@ -124,13 +124,13 @@ class Lab:
         return (*self._loop, str(size), str(BATCHES))
 
     def _run(self, argv: tuple[str, ...]) -> float:
-        found = self._median.search(self.machine.run(argv, timeout=900).stdout)
-        if found is None:
+        match = self._median.search(self.machine.run(argv, timeout=900).stdout)
+        if match is None:
             raise SystemExit(
                 f"`{' '.join(argv)[:80]}` printed no {self._median.pattern.partition('=')[0]}: "
                 "does this machine count cycles? (a virtual one needs a PMU)"
             )
-        return float(found[1])
+        return float(match[1])
 
 
 def kvm_works() -> bool:

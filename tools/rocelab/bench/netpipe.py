@@ -54,9 +54,9 @@ def netpipe(folder: Path, size: int, times: int) -> float:
     size_words = ("-l", str(size), "-u", str(size), "-p", "0")
     mpirun("NPopenmpi", *size_words, "-n", str(times), "-o", str(out))
     (line,) = out.read_text().splitlines()
-    found, _, seconds = line.split()
-    if int(found) != size:
-        sys.exit(f"NetPIPE measured {found} bytes")
+    measured_size, _, seconds = line.split()
+    if int(measured_size) != size:
+        sys.exit(f"NetPIPE measured {measured_size} bytes")
     return float(seconds) * 1e6
 
 
@@ -74,10 +74,10 @@ def agree(one: Spread, other: Spread) -> bool:
     return one.interval.low <= other.interval.high and other.interval.low <= one.interval.high
 
 
-def told(found: Spread) -> str:
-    interval = found.interval
+def describe(spread: Spread) -> str:
+    interval = spread.interval
     bounds = f" ({interval.low:.2f} to {interval.high:.2f})" if interval else ""
-    return f"{found.median:.2f}{bounds}"
+    return f"{spread.median:.2f}{bounds}"
 
 
 def main() -> None:
@@ -104,7 +104,7 @@ def main() -> None:
             good = agree(one, other)
             failed |= not good
             verdict = "agree" if good else "DIFFER"
-            print(f"{size:>7}  {told(one):>26}  {told(other):>26}  {verdict}", flush=True)
+            print(f"{size:>7}  {describe(one):>26}  {describe(other):>26}  {verdict}", flush=True)
     sys.exit(failed)
 
 

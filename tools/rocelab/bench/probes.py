@@ -30,64 +30,64 @@ SIZES = (64, 4096)
 Found = dict[int, dict[str, list[float]]]
 
 
-def measure_stock(bench: Lab, found: Found) -> None:
+def measure_stock(bench: Lab, samples: Found) -> None:
     """Measure one load of the stock driver: plain, bpftrace, libbpf fentry and fexit."""
     bench.load("stock", SIZES)
     script = histograms(bench.probeable())
     for size in SIZES:
-        found[size][costs.STOCK].append(bench.plain(size))
-        found[size][costs.LIBBPF].append(bench.rxestat(size)[0])
-        found[size][costs.BPFTRACE].append(bench.bpftrace(script, size))
+        samples[size][costs.STOCK].append(bench.plain(size))
+        samples[size][costs.LIBBPF].append(bench.rxestat(size)[0])
+        samples[size][costs.BPFTRACE].append(bench.bpftrace(script, size))
 
 
-def measure_builds(bench: Lab, found: Found) -> None:
+def measure_builds(bench: Lab, samples: Found) -> None:
     """Measure one load of the driver with the fixes, and with our events switched off, too."""
     for variant, name in (("fixes", costs.FIXES), ("events", costs.BARE)):
         bench.load(variant, SIZES)
         for size in SIZES:
-            found[size][name].append(bench.plain(size))
+            samples[size][name].append(bench.plain(size))
 
 
-def measure_instrumented(bench: Lab, found: Found) -> dict[int, dict[str, Any]]:
+def measure_instrumented(bench: Lab, samples: Found) -> dict[int, dict[str, Any]]:
     """Measure one load of our driver: events off, on unread, rxestat, rxetop, rxedump."""
     bench.load("instrumented", SIZES)
     documents: dict[int, dict[str, Any]] = {}
     for size in SIZES:
-        found[size][costs.OFF].append(bench.plain(size))
+        samples[size][costs.OFF].append(bench.plain(size))
         for event in costs.EVENTS:
             alone = bench.bpftrace(empty_programs(event), size)
-            found[size][costs.ALONE[event]].append(alone)
-        found[size][costs.EMPTY].append(bench.bpftrace(empty_programs(*costs.STAMPS), size))
+            samples[size][costs.ALONE[event]].append(alone)
+        samples[size][costs.EMPTY].append(bench.bpftrace(empty_programs(*costs.STAMPS), size))
         cost, documents[size] = bench.rxestat(size)
-        found[size][costs.STAT].append(cost)
-        found[size][costs.XMIT].append(bench.rxestat(size, "--xmit")[0])
-        found[size][costs.WORK].append(bench.rxestat(size, "--work-requests")[0])
-        found[size][costs.GROUPED].append(bench.rxestat(size, "--group", "netns")[0])
-        found[size][costs.TOP].append(bench.rxetop(size))
-        found[size][costs.TOP_SAMPLED].append(bench.rxetop(size, "--sample", "16"))
-        found[size][costs.SAMPLED].append(bench.rxestat(size, "--sample", "16")[0])
-        found[size][costs.DUMP].append(bench.rxedump(size))
+        samples[size][costs.STAT].append(cost)
+        samples[size][costs.XMIT].append(bench.rxestat(size, "--xmit")[0])
+        samples[size][costs.WORK].append(bench.rxestat(size, "--work-requests")[0])
+        samples[size][costs.GROUPED].append(bench.rxestat(size, "--group", "netns")[0])
+        samples[size][costs.TOP].append(bench.rxetop(size))
+        samples[size][costs.TOP_SAMPLED].append(bench.rxetop(size, "--sample", "16"))
+        samples[size][costs.SAMPLED].append(bench.rxestat(size, "--sample", "16")[0])
+        samples[size][costs.DUMP].append(bench.rxedump(size))
     return documents
 
 
-def measured(unit: str, loads: int) -> dict[str, Any]:
+def measure_unit(unit: str, loads: int) -> dict[str, Any]:
     """Measure in this unit; print the tables and return them as JSON values."""
-    found: Found = {size: defaultdict(list) for size in SIZES}
+    samples: Found = {size: defaultdict(list) for size in SIZES}
     with lab(unit) as bench:
         for number in range(loads):
             print(f"{unit}: load {number + 1} of {loads}", file=sys.stderr)
-            measure_stock(bench, found)
-            measure_builds(bench, found)
-            documents = measure_instrumented(bench, found)
+            measure_stock(bench, samples)
+            measure_builds(bench, samples)
+            documents = measure_instrumented(bench, samples)
         kernel = bench.machine.run(["uname", "-rv"]).stdout.strip()
     sizes: dict[str, Any] = {}
     for size in SIZES:
         bounds: list[costs.Target] = []
         if unit == "instructions":
             # the targets are in instructions, and rxestat states its programs' cost in them
-            bounds = costs.targets(found[size], costs.parts_of(found[size], documents[size]))
-        sizes[str(size)] = costs.as_json(found[size], bounds)
-        print(costs.text(size, unit, found[size], bounds), end="\n\n")
+            bounds = costs.targets(samples[size], costs.parts_of(samples[size], documents[size]))
+        sizes[str(size)] = costs.as_json(samples[size], bounds)
+        print(costs.text(size, unit, samples[size], bounds), end="\n\n")
     return {"accelerator": ACCELERATORS[unit], "kernel": kernel, "sizes": sizes}
 
 
@@ -105,7 +105,7 @@ def main() -> None:
     document = {
         "schema": SCHEMA,
         "patch_id": artifacts.driver(LINE).patch_id,
-        "units": {unit: measured(unit, options.loads) for unit in units},
+        "units": {unit: measure_unit(unit, options.loads) for unit in units},
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(document, indent=1) + "\n")

@@ -71,7 +71,7 @@ def plain(wire: Wire, size: int) -> Iterator[bytes]:
         yield wire.frame("RC_RDMA_WRITE_ONLY", "a", 18, psn, headers, noise(size, psn))
 
 
-def acknowledged(wire: Wire, pairs: int, size: int = 64) -> Iterator[bytes]:
+def writes_with_acks(wire: Wire, pairs: int, size: int = 64) -> Iterator[bytes]:
     """WRITEs of many queue pairs in turn, and an ACK for each."""
     headers = frames.reth(1 << 40, 7, size)
     waiting: deque[tuple[int, int, int]] = deque()
@@ -88,7 +88,7 @@ def acknowledged(wire: Wire, pairs: int, size: int = 64) -> Iterator[bytes]:
             yield wire.frame("RC_ACKNOWLEDGE", "b", REQUESTER + pair, psn, aeth)
 
 
-def _mixed(wire: Wire, pair: int) -> Iterator[bytes]:
+def _mix(wire: Wire, pair: int) -> Iterator[bytes]:
     """One queue pair: SENDs, WRITEs and READs of several sizes."""
     psn = first_psn(pair)
     to, back = RESPONDER + pair, REQUESTER + pair
@@ -121,9 +121,9 @@ def _mixed(wire: Wire, pair: int) -> Iterator[bytes]:
         psn += 7
 
 
-def mixed(wire: Wire, pairs: int) -> Iterator[bytes]:
+def mix(wire: Wire, pairs: int) -> Iterator[bytes]:
     """Queue pairs in turn, a packet each, with several opcodes and sizes."""
-    each = [_mixed(wire, pair) for pair in range(pairs)]
+    each = [_mix(wire, pair) for pair in range(pairs)]
     for pair in itertools.cycle(each):
         yield next(pair)
 
@@ -136,12 +136,12 @@ Traffic = Callable[[], Iterator[bytes]]
 TRAFFIC: dict[str, Traffic] = {
     "one connection, 64 B": lambda: plain(Wire(frames.Net()), 64),
     "one connection, 4 KiB": lambda: plain(Wire(frames.Net()), 4096),
-    "64 QPs, an ACK each": lambda: acknowledged(Wire(frames.Net()), 64),
-    "64 QPs, IPv6": lambda: acknowledged(Wire(IPV6), 64),
-    "64 QPs, RoCE v1": lambda: acknowledged(Wire(V1), 64),
-    "64 QPs, VLAN": lambda: acknowledged(Wire(VLAN), 64),
-    "64 QPs, mixed": lambda: mixed(Wire(frames.Net()), 64),
-    "10,000 QPs, an ACK each": lambda: acknowledged(Wire(frames.Net()), 10_000),
+    "64 QPs, an ACK each": lambda: writes_with_acks(Wire(frames.Net()), 64),
+    "64 QPs, IPv6": lambda: writes_with_acks(Wire(IPV6), 64),
+    "64 QPs, RoCE v1": lambda: writes_with_acks(Wire(V1), 64),
+    "64 QPs, VLAN": lambda: writes_with_acks(Wire(VLAN), 64),
+    "64 QPs, mixed": lambda: mix(Wire(frames.Net()), 64),
+    "10,000 QPs, an ACK each": lambda: writes_with_acks(Wire(frames.Net()), 10_000),
 }
 """The rows of the benchmark."""
 

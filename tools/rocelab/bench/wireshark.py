@@ -43,14 +43,16 @@ def cpu_seconds(argv: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def commented(plain: Path, path: Path) -> None:
+def add_comments(plain: Path, path: Path) -> None:
     """The frames of a capture that `analyze.write` made, all with a comment."""
     data = plain.read_bytes()
     at, rows = 24, [files.section(), files.interface()]
     while at < len(data):
         size = int.from_bytes(data[at + 8 : at + 12], "little")
         text = COMMENT.format(psn=len(rows) & 0xFFFFFF)
-        rows.append(files.enhanced(len(rows) * 1000, data[at + 16 : at + 16 + size], comment=text))
+        rows.append(
+            files.packet_block(len(rows) * 1000, data[at + 16 : at + 16 + size], comment=text)
+        )
         at += 16 + size
     path.write_bytes(b"".join(rows))
 
@@ -82,12 +84,12 @@ def main() -> None:
             captures = {"plain": plain}
             if size == 64:
                 captures["commented"] = folder / "commented.pcapng"
-                commented(plain, captures["commented"])
+                add_comments(plain, captures["commented"])
             for kind, path in captures.items():
-                found = rates(path, one, options.packets, options.repeat)
-                share = found["plugin, ICRC off"] / found["bare"]
+                rates_by_profile = rates(path, one, options.packets, options.repeat)
+                share = rates_by_profile["plugin, ICRC off"] / rates_by_profile["bare"]
                 rows.append({"capture": kind, "payload_bytes": size, "packets": options.packets,
-                             "packets_per_cpu_second": found,
+                             "packets_per_cpu_second": rates_by_profile,
                              "icrc_off_share_of_bare": round(share, 2)})  # fmt: skip
                 path.unlink()
     version = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=True)
