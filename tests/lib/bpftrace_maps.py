@@ -20,8 +20,8 @@ def bpftrace(node: Node, program: str, workload: Callable[[], object]) -> dict[s
         output = process.wait(timeout=600).stdout
     finally:
         process.kill()
-    found: dict[str, Any] = {}
+    maps: dict[str, Any] = {}
     for line in output.splitlines():
         if line.startswith('{"type": "map"'):
-            found.update(json.loads(line)["data"])
-    return found
+            maps.update(json.loads(line)["data"])
+    return maps

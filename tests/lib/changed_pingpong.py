@@ -35,5 +35,5 @@ def install(nodes: Sequence[Node], source: Path) -> None:
     others = [f"{node_program.FOLDER}/{name}.c" for name in ("settings", "tcp", "verbs")]
     for node in nodes:
         version = '-DBENCHMARK_VERSION="changed"'
-        program = node_program.compiled(node, source, version, *others, "-libverbs")
+        program = node_program.compile_program(node, source, version, *others, "-libverbs")
         node.run(["install", program, _PROGRAM])

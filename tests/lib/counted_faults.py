@@ -79,7 +79,7 @@ def step_of(run: Path, title: str) -> tuple[dict[str, Any], Path]:
     return step, path.parent / str(step["size"])
 
 
-def left(node: Node) -> str:
+def leftovers(node: Node) -> str:
     """What faults could leave on a node."""
     return node.run(("sh", "-c", _LEFT), check=False).stdout
 
@@ -87,15 +87,15 @@ def left(node: Node) -> str:
 def check_packets(run: Path, client: Node, server: Node) -> None:
     """Each packet that a fault met is in tc's counts, the capture and both drivers' records."""
     step, folder = step_of(run, "send_bw")
-    said = step["faults"]
+    faults = step["faults"]
     with Directory.open(folder) as opened:
         events = faults_document.read(opened)
-    counted = said["tc"]["faults"]
-    assert said["never_met"] == []
+    counted = faults["tc"]["faults"]
+    assert faults["never_met"] == []
     for name, every in EVERY.items():
         met = [each for each in events if each.fault == name]
         assert len(met) == counted[name]["met"] == counted[name]["seen"] // every > 0, counted
-    assert all(each["found"] for each in said["mended"])
+    assert all(each["found"] for each in faults["mended"])
     wire, sent, came = (
         _packets(folder / name)
         for name in ("wire.pcap", f"{client.name}.pcapng", f"{server.name}.pcapng")
@@ -119,28 +119,28 @@ def check_packets(run: Path, client: Node, server: Node) -> None:
         assert by_server == on_wire - lost - wrong, place
         assert spoilt == wrong, place
     # nothing else was lost, and the capture shows what the client sent: no CE, no wrong ICRC
-    assert requests[0].height == said["tc"]["requests"]
+    assert requests[0].height == faults["tc"]["requests"]
     assert requests[0]["icrc_ok"].all()
     marks = requests[2].filter(pl.col("ecn") == 3)
     assert sorted(marks["psn"]) == sorted(
         each.psn for each in events if each.fault == "marked" and each.psn is not None
     )
-    assert said["causes"].get("after_nak", 0) > 0, said
-    assert said["sent_again"]["client"] > 0
-    late = [each["recovered_ns"] for each in said["mended"] if each["fault"] == "late"]
-    assert all(each is not None and each > 0 for each in late), said
+    assert faults["causes"].get("after_nak", 0) > 0, faults
+    assert faults["sent_again"]["client"] > 0
+    late = [each["recovered_ns"] for each in faults["mended"] if each["fault"] == "late"]
+    assert all(each is not None and each > 0 for each in late), faults
 
 
 def check_kill(run: Path, client: Node) -> None:
     """The client tries four times; capture, its driver and the application agree on the end."""
     step, _ = step_of(run, "read_lat-killed")
-    said = step["faults"]
-    (kill,) = said["mended"]
-    tried, ended = said["unanswered"], said["ended"]
+    faults = step["faults"]
+    (kill,) = faults["mended"]
+    tried, ended = faults["unanswered"], faults["ended"]
     assert (kill["done"], kill["found"], kill["recovered_ns"]) == ("kill", True, None)
     assert (tried["psn"], tried["tries"]) == (kill["psn"], 4)
     assert ended["completion_status"] == 12
-    assert said["driver"][client.name]["retry_exceeded_err"] == 1
+    assert faults["driver"][client.name]["retry_exceeded_err"] == 1
     assert ended["gave_up_ns"] > 4 * 4096 * 2**18
 
 

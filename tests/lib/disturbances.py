@@ -90,7 +90,7 @@ def small_disk(at: Path, *, megabytes: int) -> Iterator[Path]:
 
 
 @contextmanager
-def filled(disk: Path) -> Iterator[None]:
+def fill(disk: Path) -> Iterator[None]:
     """Take all of a disk's free space meanwhile."""
     filler = disk / "filler"
     try:

@@ -97,39 +97,39 @@ class Live:
         """Stop it as Wireshark does; return its status and output."""
         if number is not None:
             self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=600)
+        _, output = self.process.communicate(timeout=600)
         self._reader.join(timeout=300)
         assert not self._reader.is_alive(), "the stream does not end"
-        return self.process.returncode, said
+        return self.process.returncode, output
 
 
 def count(path: Path, since_ns: int = 0) -> int:
     """Packet blocks in a stream of rxedump that may end anywhere, those stamped later than that."""
     if not path.exists():
         return 0
-    data, at, found = path.read_bytes(), 0, 0
+    data, at, packets = path.read_bytes(), 0, 0
     while at + 12 <= len(data):
         size = int.from_bytes(data[at + 4 : at + 8], "little")
         if at + size > len(data):
             break
         if int.from_bytes(data[at : at + 4], "little") == PACKET:
             high, low = (int.from_bytes(data[at + k : at + k + 4], "little") for k in (12, 16))
-            found += (high << 32 | low) > since_ns
+            packets += (high << 32 | low) > since_ns
         at += size
-    return found
+    return packets
 
 
 def here(word: str) -> list[str]:
     """Processes of this machine that were started to capture from `word`."""
-    found = []
+    lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except (FileNotFoundError, ProcessLookupError):
             continue
         if word in line and "rxedump" in line and "--write" in line:
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 _LEFT = (

@@ -133,8 +133,8 @@ class FakeNode:
         raise NotImplementedError
 
     def _answer(self, argv: tuple[str, ...]) -> tuple[int, str]:
-        if (said := several(argv, lambda one: self._answer(one)[1])) is not None:
-            return 0, said
+        if (answers := several(argv, lambda one: self._answer(one)[1])) is not None:
+            return 0, answers
         line = " ".join(argv)
         if argv[0] == "rdma":
             return 0, RDMA_LINK
@@ -192,18 +192,18 @@ class FakeTestbed:
     def benchmark(self, argv: tuple[str, ...]) -> tuple[int, str]:
         """Run a client: what it prints, what it moves."""
         self.clients.append(argv)
-        said = self.on_client(self, argv) if self.on_client else None
+        output = self.on_client(self, argv) if self.on_client else None
         if "qperf" in argv:
             self.frames += [tcp(65000)] * 200
             self.segments += 200
-            return 0, QPERF if said is None else said
+            return 0, QPERF if output is None else output
         iterations = int(argv[argv.index("-n") + 1])
         client, server = self.nodes
         self.frames += [roce_v2(0x04, 64)] * iterations + [roce_v2(0x11, 0)] * iterations
         for node in (client, server):
             node.sent += iterations
             node.received += iterations
-        return 0, PERFTEST if said is None else said
+        return 0, PERFTEST if output is None else output
 
     def over(self, transport: Transport) -> FakeTestbed:
         return self

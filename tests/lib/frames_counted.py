@@ -11,7 +11,7 @@ from rocelab.record import frames
 from rocelab.record.frames import Frames
 
 
-def counted(*whole: bytes, captured: int | None = None) -> Frames:
+def count_frames(*whole: bytes, captured: int | None = None) -> Frames:
     """What a capture of these frames holds that kept so many bytes of each (None: all)."""
     with tempfile.TemporaryDirectory(prefix="rocelab-frames-") as folder:
         path = Path(folder) / "wire.pcap"

@@ -39,13 +39,13 @@ def _lies(answer: Callable[[bytes], bytes], status: bytes = b"0") -> None:
     """Say of each command that it ended, and that it printed what `answer` gives for it."""
     mark = b""
     for line in sys.stdin.buffer:
-        if not mark and (found := _MARK.search(line)):
-            mark = found[0]
+        if not mark and (match := _MARK.search(line)):
+            mark = match[0]
         if line.startswith(b"rocelab_run"):
             # the first only defines what runs commands
-            said = b"" if line == b"rocelab_run true\n" else answer(line)
-            _write(1, said + mark + b" " + (b"0" if not said else status) + b"\n")
-            _write(2, said + mark + b"\n")
+            lie = b"" if line == b"rocelab_run true\n" else answer(line)
+            _write(1, lie + mark + b" " + (b"0" if not lie else status) + b"\n")
+            _write(2, lie + mark + b"\n")
 
 
 def _root(line: bytes) -> bytes:

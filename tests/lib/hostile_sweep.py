@@ -68,14 +68,14 @@ def cases(world: World) -> Iterator[Case]:
         for parameter in command.parameters:
             if parameter.takes_text:
                 few = parameter.option is not None and not parameter.takes_path
-                for what, path in world.things.items():
-                    if few and what not in _FOR_NAMES:
+                for label, path in world.things.items():
+                    if few and label not in _FOR_NAMES:
                         continue
                     words = _words(command, world, {parameter.name: [path]})
-                    yield Case(f"{command.name}: {parameter.name} is {what}", words)
+                    yield Case(f"{command.name}: {parameter.name} is {label}", words)
         words = _words(command, world, {})
-        for what, variables in world.environments.items():
-            yield Case(f"{command.name}: {what}", words, variables)
+        for label, variables in world.environments.items():
+            yield Case(f"{command.name}: {label}", words, variables)
         for stream in _STREAMS:
             yield Case(f"{command.name}: stdout is {stream}", words, stdout=stream)
         yield Case(f"{command.name}: stderr is closed", words, stderr="closed")
@@ -146,7 +146,7 @@ def _feed(case: Case, world: World) -> None:
 
 def _snapshot(root: Path) -> dict[str, str]:
     """Say what is below `root`, but for folders that programs keep for the user."""
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for folder, folders, files in os.walk(root):
         if Path(folder) == root:
             folders[:] = [name for name in folders if name not in ("streams", "home", "runtime")]
@@ -154,8 +154,8 @@ def _snapshot(root: Path) -> dict[str, str]:
             path = Path(folder) / name
             about = path.lstat()
             size = about.st_size if name in files else 0
-            found[str(path)] = f"{about.st_mode:o} {size}"
-    return found
+            entries[str(path)] = f"{about.st_mode:o} {size}"
+    return entries
 
 
 class _Streams:
@@ -177,24 +177,24 @@ class _Streams:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, AttributeError, ValueError):
                 stream.flush()
-        for kept, number in zip(self._kept, (1, 2), strict=True):
-            os.dup2(kept, number)
-            os.close(kept)
+        for descriptor, number in zip(self._kept, (1, 2), strict=True):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
         sys.stdout, sys.stderr = self._objects
         if not self._case.stderr:
             self.errors = (self._folder / "err").read_text(errors="replace")
 
-    def _put(self, number: int, what: str) -> None:
+    def _put(self, number: int, target: str) -> None:
         name = "stdout" if number == 1 else "stderr"
-        if what == "closed":
+        if target == "closed":
             os.close(number)
             setattr(sys, name, None)
             return
-        if what == "a closed pipe":
+        if target == "a closed pipe":
             reader, writer = os.pipe()
             os.close(reader)
         else:
-            writer = os.open(what, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(writer, number)
         os.close(writer)
         file = io.TextIOWrapper(io.FileIO(number, "w", closefd=False), encoding="utf-8")

@@ -27,11 +27,11 @@ class Element:
 
     def all(self, tag: str, **attributes: str) -> list[Element]:
         """Return the elements of a tag that have these attribute values (`class_` for class)."""
-        wanted = {name.rstrip("_"): value for name, value in attributes.items()}
+        conditions = {name.rstrip("_"): value for name, value in attributes.items()}
         return [
             element
             for element in self.walk()
-            if element.tag == tag and wanted.items() <= element.attributes.items()
+            if element.tag == tag and conditions.items() <= element.attributes.items()
         ]
 
     @property

@@ -26,7 +26,7 @@ class Injected:
     costs: dict[str, int]
 
 
-def injected(count: int) -> Iterator[Injected]:
+def simulate(count: int) -> Iterator[Injected]:
     """Simulate captures; a third of them is clean."""
     need_program("cargo")
     run = ["cargo", "run", "-q", "--release", "--manifest-path", str(MANIFEST), "-p",

@@ -93,14 +93,14 @@ def expected(transport: str) -> dict[tuple[str, str], int]:
 def local_processes(value: str) -> list[int]:
     """The processes here that inherited the run's mark, without zombies."""
     mark = f"\0{_ID}={value}\0".encode()
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             if mark in b"\0" + path.read_bytes():
-                found.append(int(path.parent.name))
+                pids.append(int(path.parent.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 @dataclass
@@ -126,7 +126,7 @@ class Killed:
             for machine in machines(self.nodes)
         ]
 
-    def undisturbed(self) -> None:
+    def run_whole(self) -> None:
         """Run the plan to its end, and remember what it gives."""
         self.before = self.traces()
         began = time.monotonic()
@@ -146,8 +146,8 @@ class Killed:
 
     def seconds_left(self, run: Path | None) -> float:
         """How long a run that is continued takes, by the undisturbed run's time."""
-        kept = good_cells(run) if run else []
-        return self.seconds - sum(self._cell_seconds(name) for name in kept)
+        names = good_cells(run) if run else []
+        return self.seconds - sum(self._cell_seconds(name) for name in names)
 
     def _cell_seconds(self, name: str) -> float:
         (run,) = (self.out / "whole").iterdir()
@@ -156,7 +156,7 @@ class Killed:
         return max(1.0, (ended - began).total_seconds())
 
     @contextmanager
-    def started(
+    def start(
         self,
         name: str,
         *,
@@ -224,7 +224,7 @@ class Killed:
         assert json.loads((run / "run.json").read_text())["status"] == "complete"
         assert {name: files(run / "cells" / name) for name in cells(run)} == self.cells
         now = counts(run)
-        again = sent_again(run)
+        again = retransmissions(run)
         assert now.keys() >= self.counted if again else now.keys() == self.counted
         for key, value in now.items():
             transport, metric, kind = key[0], *key[-2:]
@@ -233,18 +233,18 @@ class Killed:
             assert value >= right if more else value == right, (
                 f"{key}: {value}, expected {right}; sent again: {again}"
             )
-        self.unchanged()
+        self.check_unchanged()
 
-    def unchanged(self) -> None:
+    def check_unchanged(self) -> None:
         """Nothing is on the machines that was not there before the first run."""
         wait_until(
             "the machines are as before",
             lambda: self.traces() == self.before,
             seconds=_LEFT_SECONDS,
-            left=self._changed,
+            left=self._changes,
         )
 
-    def _changed(self) -> str:
+    def _changes(self) -> str:
         """What is on the machines, or no longer there."""
         pairs = zip(self.traces(), self.before, strict=True)
         return str([sorted({*now.splitlines()} ^ {*then.splitlines()}) for now, then in pairs])
@@ -269,15 +269,15 @@ class Run:
     """When it was started, in seconds since the epoch."""
 
     @property
-    def said(self) -> str:
+    def errors(self) -> str:
         """What it printed so far on stderr."""
         return (self.whole.out / f"{self.name}.err").read_text(errors="replace")
 
     @property
     def folder(self) -> Path | None:
         """The run folder, if the run came so far."""
-        found = list(self.out.glob("*-kills")) if self.out.exists() else []
-        return found[0] if found else None
+        folders = list(self.out.glob("*-kills")) if self.out.exists() else []
+        return folders[0] if folders else None
 
     def at(self, share: float, *, within: str = "") -> bool:
         """Wait for this share of the time it takes; return whether it still runs.
@@ -297,16 +297,16 @@ class Run:
     def _measures(self, tool: str) -> bool:
         if self.process.poll() is not None:
             return True
-        found = (self.folder / "cells").glob(f"*{tool}-*") if self.folder is not None else ()
+        folders = (self.folder / "cells").glob(f"*{tool}-*") if self.folder is not None else ()
         # not what an earlier command began
-        return any(path.stat().st_ctime > self.began for path in found)
+        return any(path.stat().st_ctime > self.began for path in folders)
 
-    def ended(self, *codes: int, seconds: float = 600) -> None:
+    def wait_for_end(self, *codes: int, seconds: float = 600) -> None:
         """Wait until the run ends by itself, with one of these exit codes, and says why."""
-        assert self.process.wait(seconds) in codes, self.said
-        assert "Traceback" not in self.said, self.said
+        assert self.process.wait(seconds) in codes, self.errors
+        assert "Traceback" not in self.errors, self.errors
 
-    def interrupted(self, signum: signal.Signals) -> None:
+    def interrupt(self, signum: signal.Signals) -> None:
         """End it by a signal; it says which one ended it, and what it kept."""
         before = self._state()
         self.process.send_signal(signum)
@@ -315,12 +315,12 @@ class Run:
         if self.process.returncode == ExitCode.OK:
             assert measured, f"it ignored {signum.name}"
             return  # it had just ended
-        assert self.process.returncode == 128 + signum, self.said
-        assert self.said.count(f"interrupted by {signum.name}") == 1, self.said
-        assert "Traceback" not in self.said, self.said
+        assert self.process.returncode == 128 + signum, self.errors
+        assert self.errors.count(f"interrupted by {signum.name}") == 1, self.errors
+        assert "Traceback" not in self.errors, self.errors
         # `complete`: the signal came while the report was written
         allowed: set[tuple[str, str] | None] = {("interrupted", signum.name), ("complete", "")}
-        if self.folder is None or f"run {self.folder.name}" not in self.said:
+        if self.folder is None or f"run {self.folder.name}" not in self.errors:
             allowed |= {None, before, ("running", "")}
         assert self._state() in allowed
 
@@ -331,11 +331,14 @@ class Run:
         meta = json.loads((self.folder / "run.json").read_text())
         return meta["status"], meta["reason"]
 
-    def left_nothing(self) -> None:
+    def check_nothing_left(self) -> None:
         """Wait until the run has ended, and only its folder is left: nothing else, anywhere."""
         self.process.wait(_LEFT_SECONDS)
         wait_until(
-            "no process here", lambda: not self.processes(), seconds=_LEFT_SECONDS, left=self.listed
+            "no process here",
+            lambda: not self.processes(),
+            seconds=_LEFT_SECONDS,
+            left=self.process_list,
         )
         for machine in machines(self.whole.nodes):
             root = machine.root
@@ -349,14 +352,14 @@ class Run:
                 lambda root=root: not root.run(("sh", "-c", _PROCESSES), check=False).stdout,  # type: ignore[misc]
                 seconds=_LEFT_SECONDS,
             )
-        self.whole.unchanged()
+        self.whole.check_unchanged()
         assert not list(self.temporary.iterdir())
 
     def processes(self) -> list[int]:
         """Its processes on this machine."""
         return local_processes(self.value)
 
-    def listed(self) -> str:
+    def process_list(self) -> str:
         """Its processes on this machine, with their command lines, states and parents."""
         pids = ",".join(map(str, self.processes()))
         if not pids:
@@ -364,7 +367,7 @@ class Run:
         words = ("ps", "-o", "pid,ppid,stat,wchan:20,args", "-ww", "-p", pids)
         return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
-    def kept_whole_cells(self) -> int:
+    def check_whole_cells(self) -> int:
         """Each finished cell has all its files and is proven; return their number."""
         if self.folder is None:
             return 0
@@ -385,8 +388,8 @@ class Run:
 
 def cells(run: Path) -> list[str]:
     """The names of the finished cells."""
-    found = (run / "cells").glob("*/cell.json") if (run / "cells").exists() else []
-    return sorted(path.parent.name for path in found if not path.parent.name.startswith("."))
+    records = (run / "cells").glob("*/cell.json") if (run / "cells").exists() else []
+    return sorted(path.parent.name for path in records if not path.parent.name.startswith("."))
 
 
 def good_cells(run: Path) -> list[str]:
@@ -414,7 +417,7 @@ def counts(run: Path) -> dict[tuple[str, ...], float]:
     }
 
 
-def sent_again(run: Path) -> dict[str, float]:
+def retransmissions(run: Path) -> dict[str, float]:
     """The drivers' counters of what is sent again, and why, that are not 0 in a run."""
     frame = results_table.load(run).filter(
         pl.col("metric").is_in([f"driver.{name}" for name in _SENT_AGAIN]),

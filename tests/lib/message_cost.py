@@ -50,16 +50,16 @@ class Costs:
         self._table = read.results(run)
 
     def of(self, transport: str, metric: str, kind: str) -> float:
-        found = self._table.filter(transport=transport, metric=metric, kind=kind)
-        assert sorted(found["node"]) == ["n1", "n2"]
-        return float(found["value"].sum())
+        rows = self._table.filter(transport=transport, metric=metric, kind=kind)
+        assert sorted(rows["node"]) == ["n1", "n2"]
+        return float(rows["value"].sum())
 
     def by_repetition(self, transport: str, size: int, kind: str) -> list[float]:
         """The cost at one size, of all nodes together, ns."""
-        found = self._table.filter(
+        rows = self._table.filter(
             transport=transport, size=size, metric=metrics.MESSAGE_COST, kind=kind, unit="ns"
         )
-        sums = found.group_by("repetition").agg(pl.col("value").sum()).sort("repetition")
+        sums = rows.group_by("repetition").agg(pl.col("value").sum()).sort("repetition")
         return [float(value) for value in sums["value"]]
 
     def accounts(
@@ -73,7 +73,7 @@ class Costs:
         return parts
 
 
-def measured(
+def measure(
     testbed: Testbed,
     to: Path,
     *benchmarks: str,

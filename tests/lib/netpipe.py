@@ -44,7 +44,7 @@ def in_turn(nodes: Sequence[Node], size: int, *, repetitions: int, times: int) -
     """Both programs in turn over TCP between two ends of one machine."""
     places = [Place(node.name, node.link.netdev) for node in nodes]
     settings = [recipe.for_node(TRANSPORTS["tcp"], place, one_machine=True) for place in places]
-    found = Found()
+    results = Found()
     with launch.prepare(nodes, settings) as there:
 
         def mpirun(*program: str) -> str:
@@ -53,9 +53,9 @@ def in_turn(nodes: Sequence[Node], size: int, *, repetitions: int, times: int) -
             ).stdout
 
         for _ in range(repetitions):
-            found.netpipe.append(_netpipe(mpirun, nodes[0], size, times))
-            found.mpibench.append(_mpibench(mpirun, size, times))
-    return found
+            results.netpipe.append(_netpipe(mpirun, nodes[0], size, times))
+            results.mpibench.append(_mpibench(mpirun, size, times))
+    return results
 
 
 def _netpipe(mpirun: Callable[..., str], node: Node, size: int, times: int) -> float:

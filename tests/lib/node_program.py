@@ -30,19 +30,19 @@ def remote(source: Path) -> str:
     return f"/tmp/{source.stem}-{digest.hexdigest()[:16]}"
 
 
-def compiled(node: Node, source: Path, *options: str) -> str:
+def compile_program(node: Node, source: Path, *options: str) -> str:
     """Return the path of the program on the node, which runs the kernel line of the tests."""
     program = remote(source)
     if node.run(["test", "-x", program], check=False).returncode:
         with tempfile.TemporaryDirectory(prefix="rocelab-test-") as folder:
             local = Path(folder) / source.stem
-            local.write_bytes(_built(source, options))
+            local.write_bytes(_build(source, options))
             node.put(local, program, mode=0o755)
     return program
 
 
 @cache
-def _built(source: Path, options: tuple[str, ...]) -> bytes:
+def _build(source: Path, options: tuple[str, ...]) -> bytes:
     root = artifacts.image(vmlab.LINE) / "root"
     with tempfile.TemporaryDirectory(prefix="rocelab-test-") as folder:
         argv = ["bwrap", "--ro-bind", str(root), "/", "--dev", "/dev", "--proc", "/proc"]

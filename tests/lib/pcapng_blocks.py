@@ -36,15 +36,15 @@ class Block:
     @property
     def options(self) -> list[tuple[int, bytes]]:
         """Likewise: code and value; AssertionError where they make no sense."""
-        found, at = [], self._options_at
+        every, at = [], self._options_at
         while at < len(self.body):
             code, size = struct.unpack_from(self.order + "HH", self.body, at)
             assert at + 4 + size <= len(self.body), "an option longer than its block"
             if code == 0:
                 break
-            found.append((code, self.body[at + 4 : at + 4 + size]))
+            every.append((code, self.body[at + 4 : at + 4 + size]))
             at += 4 + (size + 3 & ~3)
-        return found
+        return every
 
 
 def blocks(data: bytes) -> Iterator[Block]:

@@ -62,8 +62,8 @@ class Capture:
     def counters(self, interface: int = 0) -> dict[str, int]:
         """An interface's statistics: the options, and its comment's."""
         options = self.statistics[interface]
-        found = {"received": 4, "lost": 7, "delivered": 8}
-        numbers = {key: int.from_bytes(options[code], "little") for key, code in found.items()}
+        codes = {"received": 4, "lost": 7, "delivered": 8}
+        numbers = {key: int.from_bytes(options[code], "little") for key, code in codes.items()}
         comment = parse_comment(options[COMMENT].decode())
         return numbers | {key: int(value) for key, value in comment.items() if value.isdecimal()}
 
@@ -83,12 +83,12 @@ class Capture:
 def parse_comment(text: str) -> dict[str, str]:
     """Keys and values; the first word, the version, has the key `schema`."""
     version, *words = text.split(" ")
-    found = {"schema": version}
+    pairs = {"schema": version}
     for word in words:
         key, value = word.split("=", 1)
-        assert key not in found, f"{key} stands twice: {text}"
-        found[key] = unquote(value)
-    return found
+        assert key not in pairs, f"{key} stands twice: {text}"
+        pairs[key] = unquote(value)
+    return pairs
 
 
 def _blocks(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -104,15 +104,15 @@ def _blocks(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _options(data: bytes) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
+    options: dict[int, bytes] = {}
     at = 0
     while at < len(data):
         code, length = struct.unpack_from("<HH", data, at)
         at += 4
         if code == 0:
             assert at == len(data), "options after their end"
-            return found
-        found[code] = data[at : at + length]
+            return options
+        options[code] = data[at : at + length]
         at += (length + 3) & ~3
     raise AssertionError("options without an end")
 
@@ -134,27 +134,27 @@ def _packet(body: bytes, interfaces: list[dict[int, bytes]]) -> Packet:
 
 def read_pcapng(path: Path, *, every: int = 1) -> Capture:
     """One section, little-endian; of its packets, all or one in `every`."""
-    found = Capture()
+    capture = Capture()
     for kind, body in _blocks(path.read_bytes()):
         if kind == SECTION:
-            assert not found.section, "a second section"
+            assert not capture.section, "a second section"
             assert body[:16] == bytes.fromhex("4d3c2b1a01000000ffffffffffffffff")
-            found.section = _options(body[16:])
+            capture.section = _options(body[16:])
         elif kind == INTERFACE:
             assert struct.unpack_from("<HH", body) == (1, 0)
             options = _options(body[8:])
             assert options[9] == b"\x09"
-            found.interfaces.append({**options, 0: body[4:8]})
+            capture.interfaces.append({**options, 0: body[4:8]})
         elif kind == PACKET:
-            if found.count % every == 0:
-                found.packets.append(_packet(body, found.interfaces))
-            found.count += 1
+            if capture.count % every == 0:
+                capture.packets.append(_packet(body, capture.interfaces))
+            capture.count += 1
         elif kind == STATISTICS:
-            found.statistics[struct.unpack_from("<I", body)[0]] = _options(body[12:])
+            capture.statistics[struct.unpack_from("<I", body)[0]] = _options(body[12:])
         else:
             raise AssertionError(f"block type {kind:#x}")
-    assert found.section, "no section header"
-    return found
+    assert capture.section, "no section header"
+    return capture
 
 
 def read_pcap(path: Path) -> list[bytes]:

@@ -39,8 +39,8 @@ class Windows:
 
     def say(self, text: str, answer: str) -> str:
         """Write to its standard input; returns the answer, or the error, without its name."""
-        said = self._run(_SAY, text, answer).splitlines()
-        return said[-1].removeprefix(f"{self.program}: ")
+        output = self._run(_SAY, text, answer).splitlines()
+        return output[-1].removeprefix(f"{self.program}: ")
 
     def start(self, file: str = "") -> None:
         """Begin a window."""
@@ -108,7 +108,7 @@ for event, symbol in symbols.items():
 
 def keys_of(node: Node, events: Iterable[str]) -> dict[str, int]:
     """Return events' static keys, as the kernel has them in memory: 0 while they are off."""
-    said = node.run(["python3", "-c", _READ_KEYS, *events]).stdout
-    found = {event: int(count) for event, count in map(str.split, said.splitlines())}
-    assert set(found) == set(events), said
-    return found
+    output = node.run(["python3", "-c", _READ_KEYS, *events]).stdout
+    counts = {event: int(count) for event, count in map(str.split, output.splitlines())}
+    assert set(counts) == set(events), output
+    return counts

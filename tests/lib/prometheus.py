@@ -81,15 +81,15 @@ class Prometheus:
         """Return the vector of an expression now."""
         query = urllib.parse.urlencode({"query": expression})
         with urllib.request.urlopen(f"{self.url}/api/v1/query?{query}", timeout=30) as answer:
-            found = json.load(answer)
-        assert found["status"] == "success", found
-        result: list[dict[str, Any]] = found["data"]["result"]
+            document = json.load(answer)
+        assert document["status"] == "success", document
+        result: list[dict[str, Any]] = document["data"]["result"]
         return result
 
     def value(self, expression: str) -> float:
         """Return the only value of an expression."""
-        (found,) = self.query(expression)
-        return float(found["value"][1])
+        (sample,) = self.query(expression)
+        return float(sample["value"][1])
 
     def wait(self, expression: str) -> None:
         """Wait until an expression has a value."""

@@ -52,15 +52,15 @@ def spread_over(low: float, high: float) -> Truth:
 
 def published(study: Study, check: Compare) -> float | None:
     """The ratio of two published figures of all sizes, if the check is about them."""
-    found = []
+    values = []
     for side in (check.first, check.second):
-        wanted = (side.transport, side.tool, side.test, side.metric)
-        found += [
+        place = (side.transport, side.tool, side.test, side.metric)
+        values += [
             f.low
             for f in study.figures
-            if (f.transport, f.tool, f.test, f.metric) == wanted and f.statistic == "best"
+            if (f.transport, f.tool, f.test, f.metric) == place and f.statistic == "best"
         ]
-    return found[1] / found[0] if len(found) == 2 and check.over == "best" else None
+    return values[1] / values[0] if len(values) == 2 and check.over == "best" else None
 
 
 def true(bounds: Bounds, how: str = "ratio") -> Truth:
@@ -127,7 +127,7 @@ class Maker:
     repetitions: int = 10
     noise: float = NOISE
 
-    def compared(self, check: Compare, truth: Truth) -> Replication:
+    def comparison(self, check: Compare, truth: Truth) -> Replication:
         """Both sides of a comparison; the second is so many times, or so much more than, the
         first."""
         sizes = self._sizes(check.sizes)
@@ -138,7 +138,7 @@ class Maker:
             second[size] = value * apart if check.how == "ratio" else value + apart
         return self._results({check.first: base, check.second: second}, check.switches)
 
-    def averaged(self, check: Average, truth: Truth) -> Replication:
+    def average(self, check: Average, truth: Truth) -> Replication:
         """Both sides of an average over several tests, which take different times."""
         values: dict[Operand, dict[int, float]] = {}
         for at, test in enumerate(check.tests):
@@ -147,11 +147,11 @@ class Maker:
             values[replace(check.second, test=test)] = {0: time * truth(at, len(check.tests))}
         return self._results(values)
 
-    def curve(self, of: Operand, values: dict[int, float]) -> Replication:
+    def curve(self, operand: Operand, values: dict[int, float]) -> Replication:
         """One operand with these values."""
-        return self._results({of: values})
+        return self._results({operand: values})
 
-    def switched(self, check: Adds, added: float) -> tuple[Replication, Replication]:
+    def switch_cost(self, check: Adds, added: float) -> tuple[Replication, Replication]:
         """Two runs, the second through one switch more; they have no drift in common."""
         sizes = self._sizes(check.sizes)
         base = dict.fromkeys(sizes, 1500.0)
@@ -187,6 +187,6 @@ class Maker:
     def _noise(self, drift: float, operand: Operand) -> float:
         return 1.0 if _counts(operand) else math.exp(drift + self.dice.gauss(0, self.noise))
 
-    def _sizes(self, of: Sizes) -> list[int]:
+    def _sizes(self, bounds: Sizes) -> list[int]:
         """Those of the usual sizes that a claim is about."""
-        return [size for size in SIZES if size in of] or [of.low]
+        return [size for size in SIZES if size in bounds] or [bounds.low]

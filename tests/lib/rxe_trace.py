@@ -77,14 +77,14 @@ def parse(text: str) -> list[Event]:
     """
     if lost := _LOST.search(text):
         assert lost[1] == lost[2], f"the trace buffer was too small: {lost[0]}"
-    found = []
+    events = []
     for line in text.splitlines():
         if match := _LINE.search(line):
             pairs = (word.split("=", 1) for word in match[2].split(" ") if "=" in word)
             task = _TASK.search(line)
             where = (int(task[1]), int(task[2] + task[3])) if task else ()
-            found.append(Event(match[1], dict(pairs), *where))
-    return found
+            events.append(Event(match[1], dict(pairs), *where))
+    return events
 
 
 def named(events: Iterable[Event], name: str) -> list[Event]:

@@ -61,43 +61,43 @@ def watching(*nodes: Node, options: tuple[str, ...] = ()) -> Iterator[list[Watch
 
 def packets(document: Document, event: str) -> Counter[str]:
     """Packets of an event by opcode class, those whose task was switched out included."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for row in document["packets"]:
         if row["event"] == event:
-            found[row["opcode_class"]] += row["count"]
-    return found
+            counts[row["opcode_class"]] += row["count"]
+    return counts
 
 
 def by_group(document: Document, event: str) -> dict[str, Counter[str]]:
     """The same by the groups of `--group`."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     for row in document["packets"]:
         if row["event"] == event:
-            found[row["group"]][row["opcode_class"]] += row["count"]
-    return found
+            counts[row["group"]][row["opcode_class"]] += row["count"]
+    return counts
 
 
-def switched(document: Document, event: str) -> int:
+def count_switched(document: Document, event: str) -> int:
     """Packets of an event that are in no histogram."""
     return sum(row["switched"] for row in document["packets"] if row["event"] == event)
 
 
 def stage_counts(document: Document, direction: str) -> Counter[str]:
     """Packets in the histograms of each stage."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for row in document["rows"]:
         if row["dir"] == direction:
-            found[row["stage"]] += row["count"]
-    return found
+            counts[row["stage"]] += row["count"]
+    return counts
 
 
 def slept(document: Document) -> Counter[tuple[str, str]]:
     """Packets by event and opcode class whose task slept in on-demand paging."""
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for row in document["packets"]:
         assert row["slept"] <= row["switched"] <= row["count"]
-        found[row["event"], row["opcode_class"]] += row["slept"]
-    return +found
+        counts[row["event"], row["opcode_class"]] += row["slept"]
+    return +counts
 
 
 def check_rows(document: Document, *, sleeps: bool = False) -> None:

@@ -170,8 +170,8 @@ class Cluster:
             if true():
                 return
             time.sleep(0.2)
-        said = "\n".join(path.read_text() for path in sorted((self.here / "log").glob("*")))
-        raise AssertionError(f"the cluster did not come up:\n{said[-4000:]}")
+        logs = "\n".join(path.read_text() for path in sorted((self.here / "log").glob("*")))
+        raise AssertionError(f"the cluster did not come up:\n{logs[-4000:]}")
 
     def wait_for_idle(self, nodes: int, seconds: float = 300) -> None:
         """Wait until Slurm could give all of that many nodes to a job."""

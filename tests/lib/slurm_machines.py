@@ -126,11 +126,14 @@ def running(nodes: Sequence[SshNode]) -> Iterator[Cluster]:
 
 def _archive(path: Path, more: Sequence[Path]) -> None:
     """Put this machine's Slurm and munge, with the libraries they need, into an archive of /."""
-    listed = _said("dpkg", "-L", *_PACKAGES)
+    listed = _words_of("dpkg", "-L", *_PACKAGES)
     paths = {word for word in listed if word.startswith(("/usr/bin/", "/usr/sbin/", "/usr/lib/"))}
     for program in _PROGRAMS:
-        found = str(shutil.which(program))  # a link to /etc/alternatives
-        paths |= {found, *(word for word in _said("ldd", found) if word[0] == "/")}
+        path_of_program = str(shutil.which(program))  # a link to /etc/alternatives
+        paths |= {
+            path_of_program,
+            *(word for word in _words_of("ldd", path_of_program) if word[0] == "/"),
+        }
     with tarfile.open(path, "w", dereference=True) as archive:
         for each in sorted(paths):
             if Path(each).is_file():
@@ -139,7 +142,7 @@ def _archive(path: Path, more: Sequence[Path]) -> None:
             archive.add(own, recursive=False)
 
 
-def _said(*argv: str) -> list[str]:
+def _words_of(*argv: str) -> list[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
 
 

@@ -47,8 +47,8 @@ def running(folder: Path, kinds: Sequence[str]) -> Iterator[Path]:
             key = (folder / f"{name}.pub").read_text()
             allowed.append(f'command="{sys.executable} {shell} {name}" {key}')
     (folder / "authorized").write_text("".join(allowed))
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     (folder / "config").write_text(_SETTINGS.format(port=port, folder=folder))
     known = folder / "known"
     known.write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
@@ -62,8 +62,8 @@ def running(folder: Path, kinds: Sequence[str]) -> Iterator[Path]:
         )
     )
     log = folder / "log"
-    with log.open("wb") as said, subprocess.Popen(
-        [_PROGRAM, "-D", "-e", "-f", str(folder / "config")], stderr=said
+    with log.open("wb") as errors, subprocess.Popen(
+        [_PROGRAM, "-D", "-e", "-f", str(folder / "config")], stderr=errors
     ) as process:  # fmt: skip
         try:
             wait_until("sshd listens", lambda: b"listening" in log.read_bytes(), seconds=60)

@@ -233,7 +233,7 @@ class Synthetic:
                     "node": node, "metric": metric, "kind": kind, "value": value, "unit": unit,
                 }  # fmt: skip
 
-    def _joined(
+    def _join_values(
         self, test: str, size: int, dice: random.Random
     ) -> Iterator[tuple[str, str, str, float, str]]:
         """What a join of capture and traces gives: one message, and the shares."""
@@ -270,7 +270,7 @@ class Synthetic:
         for name, value in spans.items():
             yield client, f"life.span.{name}", kind, value, "ns"
 
-    def _timed(
+    def _cpu_values(
         self, transport: str, dice: random.Random
     ) -> Iterator[tuple[str, str, str, float, str]]:
         owner = "network" if transport == "tcp" else "rxe"
@@ -317,7 +317,7 @@ class Synthetic:
         yield "wire", "wire.data_frames", protocol, float(frames), "1"
         yield "wire", "wire.payload_bytes", protocol, float(1000 * size), "bytes"
         if self.timed:
-            yield from self._timed(transport, dice)
+            yield from self._cpu_values(transport, dice)
         if transport == "tcp":
             return
         for node in self.node_names:
@@ -353,15 +353,15 @@ class Synthetic:
                     parts = (
                         ("bth", "route", "net", "icrc") if direction == "tx" else ("parse", "icrc")
                     )
-                    what = "encapsulation" if direction == "tx" else "decapsulation"
+                    side = "encapsulation" if direction == "tx" else "decapsulation"
                     capsule = sum(means[part] for part in parts)
-                    yield node, f"{what}.mean", kind, capsule, "ns"
+                    yield node, f"{side}.mean", kind, capsule, "ns"
                     if self.typical:
-                        yield node, f"{what}.typical", kind, capsule * TYPICAL, "ns"
+                        yield node, f"{side}.typical", kind, capsule * TYPICAL, "ns"
                     if kind != "ACKNOWLEDGE" and (direction == "tx") == (node == client):
                         total += sum(means.values())
         if self.traced and size <= 4096:
-            yield from self._joined(test, size, dice)
+            yield from self._join_values(test, size, dice)
         if test.endswith("_lat") and not test.startswith("read") and size <= 4096:
             half = "one_way_half_rtt"
             yield client, "coverage.total", half, latency, "ns"

@@ -108,13 +108,13 @@ class Tshark:
 
         Raises TsharkError where Lua failed on a packet.
         """
-        wanted = ["frame.number", *names, "_ws.lua.error"]
+        columns = ["frame.number", *names, "_ws.lua.error"]
         argv: list[str | Path] = ["-n", "-r", capture, *words, "-T", "fields"]
-        for name in wanted:
+        for name in columns:
             argv += ["-e", name]
         rows = {}
         for line in self.run(*argv).split("\n")[:-1]:
-            row = dict(zip(wanted, line.split("\t"), strict=True))
+            row = dict(zip(columns, line.split("\t"), strict=True))
             number = int(row.pop("frame.number"))
             if row.pop("_ws.lua.error"):
                 raise TsharkError(f"Lua failed on frame {number} of {capture}")

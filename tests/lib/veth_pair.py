@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from node_program import compiled, remote
+from node_program import compile_program, remote
 from rocelab.testbed.node import Completed, Node
 
 SOURCE = Path(__file__).parents[1] / "vm" / "verbs_loop.c"
@@ -109,7 +109,7 @@ def veth_pair(node: Node, *, roce_v1: bool = False) -> Iterator[Pair]:
     """
     try:
         node.run(["sh", "-c", _MAKE, "sh", ROCE_V1 if roce_v1 else ""])
-        compiled(node, SOURCE, "-libverbs")
+        compile_program(node, SOURCE, "-libverbs")
         yield Pair(node)
     finally:
         node.run(["sh", "-c", _REMOVE], check=False)

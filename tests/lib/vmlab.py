@@ -44,7 +44,7 @@ def boot(
     try:
         if prepared:
             testbed.state.mark_prepared()
-        with explained(testbed):
+        with explain_death(testbed):
             yield testbed
             at_once(complaints.check, testbed.nodes)
     finally:
@@ -70,7 +70,7 @@ def _preparation(line: str, *, alone: bool = False) -> Preparation:
 
 
 @contextmanager
-def explained(testbed: qemu.QemuTestbed) -> Iterator[None]:
+def explain_death(testbed: qemu.QemuTestbed) -> Iterator[None]:
     """If a machine died, say that instead of what failed because of it, and what it said last."""
     try:
         yield
@@ -82,11 +82,11 @@ def explained(testbed: qemu.QemuTestbed) -> Iterator[None]:
 @contextmanager
 def boot_alone(*, name: str, vcpus: int, line: str = LINE) -> Iterator[Node]:
     """One machine with that many processors, our driver loaded, no link and no device."""
-    wanted = _preparation(line, alone=True)
-    testbed = _up(name, line, wanted, provider="veth", vcpus=vcpus)
+    node_preparation = _preparation(line, alone=True)
+    testbed = _up(name, line, node_preparation, provider="veth", vcpus=vcpus)
     try:
         (machine,) = testbed.nodes
-        with explained(testbed):
+        with explain_death(testbed):
             yield machine
             complaints.check(machine)
     finally:
@@ -140,5 +140,5 @@ def silent_consoles(testbed: qemu.QemuTestbed) -> Iterator[None]:
 
 
 def _refuse(complaints_of: Mapping[str, Sequence[str]]) -> None:
-    found = [f"{name}: {line}" for name, lines in complaints_of.items() for line in lines]
-    assert not found, "the kernel complained:\n" + "\n".join(found)
+    lines_of_all = [f"{name}: {line}" for name, lines in complaints_of.items() for line in lines]
+    assert not lines_of_all, "the kernel complained:\n" + "\n".join(lines_of_all)

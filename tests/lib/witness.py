@@ -23,12 +23,12 @@ def frames(path: Path) -> list[bytes]:
     """Frames of a classic pcap file, as QEMU and tcpdump write it."""
     data = path.read_bytes()
     order = "<" if data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
-    found, at = [], 24
+    frames_in_file, at = [], 24
     while at < len(data):
-        kept = struct.unpack_from(order + "I", data, at + 8)[0]
-        found.append(data[at + 16 : at + 16 + kept])
-        at += 16 + kept
-    return found
+        size = struct.unpack_from(order + "I", data, at + 8)[0]
+        frames_in_file.append(data[at + 16 : at + 16 + size])
+        at += 16 + size
+    return frames_in_file
 
 
 def network(frame: bytes) -> tuple[int, bytes]:
@@ -53,12 +53,12 @@ def check_v1(path: Path, expected: int) -> dict[str, int]:
     assert len(v1) == expected > 0
     for body in v1:
         _check_frame(body)
-    found = capture.analyze([str(path)]).result
-    assert found["roce"]["v1"] == expected
-    assert (found["icrc"]["bad"], found["icrc"]["unchecked"]) == (0, 0)
-    assert found["icrc"]["ok"] == found["roce"]["packets"]
+    result = capture.analyze([str(path)]).result
+    assert result["roce"]["v1"] == expected
+    assert (result["icrc"]["bad"], result["icrc"]["unchecked"]) == (0, 0)
+    assert result["icrc"]["ok"] == result["roce"]["packets"]
     _ask_tshark(path, expected)
-    opcodes: dict[str, int] = found["opcodes"]
+    opcodes: dict[str, int] = result["opcodes"]
     return opcodes
 
 
@@ -109,7 +109,7 @@ done
 
 
 @contextmanager
-def sniffed(node: Node, netdev: str, path: Path) -> Iterator[None]:
+def sniff(node: Node, netdev: str, path: Path) -> Iterator[None]:
     """Capture an interface inside a node, by tcpdump, into the local file `path`."""
     remote = f"/tmp/sniffed-{netdev}.pcap"
     # unbuffered, and with room: a node's one CPU has other things to do

@@ -60,7 +60,7 @@ def shared_testbed() -> Iterator[qemu.QemuTestbed]:
 @pytest.fixture
 def testbed(shared_testbed: qemu.QemuTestbed) -> Iterator[qemu.QemuTestbed]:
     """Two prepared nodes. Leave them as found: driver loaded, rxe0 there, nothing running."""
-    with vmlab.explained(shared_testbed), vmlab.silent_consoles(shared_testbed):
+    with vmlab.explain_death(shared_testbed), vmlab.silent_consoles(shared_testbed):
         yield shared_testbed
 
 

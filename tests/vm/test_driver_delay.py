@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from node_program import compiled
+from node_program import compile_program
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import DEVICE, add_device, install_driver, install_probes
@@ -196,7 +196,7 @@ def received(nodes: Nodes) -> Iterator[Callable[[str, str], list[Event]]]:
     n1 = nodes.n1
     found = re.search(r"\((\w+)\)", n1.run(["cat", PREEMPT]).stdout)
     assert found
-    program = compiled(n1, SOURCE, "-libverbs")
+    program = compile_program(n1, SOURCE, "-libverbs")
 
     def records(parsing: str, queued: str) -> list[Event]:
         with tracing(n1, "rxe_tx_packet", "rxe_rx_done", "rxe_rx_stamps") as trace:

@@ -382,14 +382,14 @@ def test_a_killed_run_with_faults(
     whole = Killed(testbed.nodes, plan, tmp_path, where)
     whole.before = whole.traces()
     server = testbed.nodes[1]
-    with whole.started("killed") as run:
+    with whole.start("killed") as run:
         wait_until(
             "the server is stopped",
             lambda: server.run(("sh", "-c", _STOPPED), check=False).returncode == 0,
             seconds=300,
         )
         run.process.kill()
-        run.left_nothing()
+        run.check_nothing_left()
     assert run.folder is not None
     whole.finish(run.folder)
     (step,) = run.folder.glob("cells/*/64")
@@ -409,11 +409,11 @@ def test_faults_by_tc_on_hosts(testbed: QemuTestbed, foreign_hosts: Path, tmp_pa
     two = ssh_testbed.up(inventory.load(foreign_hosts), transports=[TRANSPORTS["rxe-v2"]])
     try:
         client, server = two.nodes
-        before = [counted_faults.left(node) for node in two.nodes]
+        before = [counted_faults.leftovers(node) for node in two.nodes]
         done = runner.run(plan, two, tmp_path)
         counted_faults.check_packets(done.path, client, server)
         counted_faults.check_stop(done.path, server)
-        assert [counted_faults.left(node) for node in two.nodes] == before
+        assert [counted_faults.leftovers(node) for node in two.nodes] == before
         _check_foreign(server, plan, two, tmp_path)
     finally:
         two.down()
@@ -450,13 +450,13 @@ def test_a_killed_run_with_faults_by_tc(
     whole = Killed(testbed.nodes, plan, tmp_path, ("--inventory", str(foreign_hosts)))
     whole.before = whole.traces()
     server = testbed.nodes[1]
-    with whole.started("killed") as run:
+    with whole.start("killed") as run:
         wait_until(
-            f"the server is stopped; the run said {run.said}",
+            f"the server is stopped; the run said {run.errors}",
             lambda: server.run(("sh", "-c", _STOPPED), check=False).returncode == 0,
             seconds=300,
         )
-        assert "rocelab-f" in counted_faults.left(server)
+        assert "rocelab-f" in counted_faults.leftovers(server)
         run.process.kill()
-        run.left_nothing()
-    assert counted_faults.left(server).count("ingress") == 0
+        run.check_nothing_left()
+    assert counted_faults.leftovers(server).count("ingress") == 0

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from node_program import compiled
+from node_program import compile_program
 from rocelab.measure import hostile_frames
 from rocelab.measure.hostile_frames import PLACE, mac, messages, templates
 from rocelab.testbed.node.prepare_node import unload
@@ -65,7 +65,7 @@ def test_changes_under_the_driver(
     pair: Pair, changes: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Requests complete, are refused or fail; other traffic keeps working."""
-    program = compiled(pair.node, SOURCE, "-libverbs", "-pthread")
+    program = compile_program(pair.node, SOURCE, "-libverbs", "-pthread")
     with healthy([pair.node], changes):
         done = pair.node.run(
             [program, "rxe_a", "rxe_b", changes, str(REQUESTS), str(SECONDS), str(SEED)],
@@ -82,7 +82,7 @@ def test_changes_under_the_driver(
 
 def test_windows(pair: Pair) -> None:
     """A memory window without a binding is not invalidated; one outlives its queue pair."""
-    program = compiled(pair.node, WINDOW, "-libverbs")
+    program = compile_program(pair.node, WINDOW, "-libverbs")
     with healthy([pair.node], "windows"):
         done = pair.node.run([program, "rxe_a", "rxe_b"], timeout=120 * PATIENCE)
         assert done.stdout == "ok\n"
@@ -90,7 +90,7 @@ def test_windows(pair: Pair) -> None:
 
 def test_what_a_window_allows(pair: Pair) -> None:
     """A window gives access to its part of a region of its own protection domain only."""
-    program = compiled(pair.node, WINDOW_BOUNDS, "-libverbs")
+    program = compile_program(pair.node, WINDOW_BOUNDS, "-libverbs")
     with healthy([pair.node], "bounds of windows"):
         done = pair.node.run([program, "rxe_a", "rxe_b"], timeout=120 * PATIENCE)
         assert done.stdout == "done\n"
@@ -105,7 +105,7 @@ def race(
     patience: int = 120,
 ) -> tuple[int, ...]:
     """Run a program whose threads race for SECONDS; return the numbers in what it prints."""
-    program = compiled(pair.node, source, "-libverbs", "-pthread")
+    program = compile_program(pair.node, source, "-libverbs", "-pthread")
     with healthy([pair.node], source.stem):
         done = pair.node.run(
             [program, "rxe_a", str(SECONDS), *words], timeout=SECONDS + patience * PATIENCE
@@ -127,7 +127,7 @@ def test_bind_while_deregistered(pair: Pair, capsys: pytest.CaptureFixture[str])
 @pytest.mark.skipif(LINE in ("6.1", "6.12"), reason="the driver has no on-demand paging")
 def test_on_demand_paging(pair: Pair) -> None:
     """A region with on-demand paging may have any iova; other regions are not prefetched."""
-    program = compiled(pair.node, ODP, "-libverbs")
+    program = compile_program(pair.node, ODP, "-libverbs")
     with healthy([pair.node], "on-demand paging"):
         done = pair.node.run([program, "rxe_a", "rxe_b"], timeout=120 * PATIENCE)
         assert done.stdout == "done\n"
@@ -174,7 +174,7 @@ NOT_ON = {
 
 def test_calls_in_any_order(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     """Objects are made, changed and ended while there is traffic: each kind of call succeeds."""
-    program = compiled(pair.node, CONTROL, "-libverbs", "-pthread")
+    program = compile_program(pair.node, CONTROL, "-libverbs", "-pthread")
     with healthy([pair.node], "calls"):
         done = pair.node.run(
             [program, "rxe_a", str(SECONDS), str(SEED)], timeout=SECONDS + 120 * PATIENCE
@@ -231,7 +231,7 @@ echo "rounds=$n"
 
 def test_links_come_and_go(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     """A device ends under traffic: deleted, its netdev moved to a namespace, or deleted, too."""
-    program = compiled(pair.node, CONTROL, "-libverbs", "-pthread")
+    program = compile_program(pair.node, CONTROL, "-libverbs", "-pthread")
     with healthy([pair.node], "links"):
         traffic = 2 * round(PATIENCE)
         words = ["sh", "-c", _LINKS, "sh", str(SECONDS), program, str(SEED), str(traffic)]

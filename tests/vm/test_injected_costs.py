@@ -11,7 +11,7 @@ import pytest
 
 import changed_pingpong
 import vmlab
-from message_cost import Costs, measured
+from message_cost import Costs, measure
 from rocelab import metrics
 from rocelab.testbed import artifacts
 from rocelab.testbed.interface import Testbed
@@ -100,7 +100,7 @@ def test_each_owner_has_what_was_injected_into_it(delayed: Testbed, tmp_path: Pa
         filter_packets(delayed.nodes, additions)
         delay(delayed.nodes, stage)
         words = {"transports": '["rxe-v2"]', "count": COUNT, "probes": '["rxestat", "rxecpu"]'}
-        runs.append(measured(delayed, tmp_path / f"{name}-run", "latency", name=name, **words))
+        runs.append(measure(delayed, tmp_path / f"{name}-run", "latency", name=name, **words))
     plain, more = map(parts, runs)
     grown = {name: more[name] - plain[name] for name in plain}
     assert grown["program"] == pytest.approx(INJECTED, rel=OFF), grown

@@ -80,24 +80,24 @@ def killed_again_and_again(
     """
     folder: Path | None = None
     for number, (share, signum) in enumerate(moments(what, signals)):
-        with whole.started(f"{name_of(request)}-{number}", resume=folder) as run:
+        with whole.start(f"{name_of(request)}-{number}", resume=folder) as run:
             met = f"{share:.2f} {within} of {run.seconds:.0f} s"
             if not run.at(share, within=within):
                 met += ", which had ended"
             elif signum == signal.SIGKILL:
                 run.process.kill()
             else:
-                run.interrupted(signum)
-            run.left_nothing()
-        kept = run.kept_whole_cells()
-        print(f"{signum.name} at {met}, {run.said.splitlines()[-1:]}: {kept} cells kept")
+                run.interrupt(signum)
+            run.check_nothing_left()
+        kept = run.check_whole_cells()
+        print(f"{signum.name} at {met}, {run.errors.splitlines()[-1:]}: {kept} cells kept")
         folder = run.folder
         if run.process.returncode == ExitCode.OK:
             assert folder is not None
             whole.complete(folder)
             folder = None
         else:
-            assert run.process.returncode in {-signal.SIGKILL, 128 + signum}, run.said
+            assert run.process.returncode in {-signal.SIGKILL, 128 + signum}, run.errors
     if folder is not None:
         whole.resume(folder)
     else:
@@ -113,7 +113,7 @@ def on_qemu(shared_testbed: QemuTestbed, tmp_path_factory: pytest.TempPathFactor
     (out / "plan.toml").write_text(plan_text("qemu"))
     where = ("--name", shared_testbed.spec.name)
     whole = Killed(shared_testbed.nodes, out / "plan.toml", out, where)
-    whole.undisturbed()
+    whole.run_whole()
     return whole
 
 
@@ -133,7 +133,7 @@ def test_mpirun_is_killed(
 ) -> None:
     """With its daemon, so that neither can remove its temporary folder; the cell fails."""
     first, second = testbed.nodes
-    with on_qemu.started(name_of(request)) as run:
+    with on_qemu.start(name_of(request)) as run:
         wait_until(
             "a daemon of mpirun",
             lambda: (
@@ -141,8 +141,8 @@ def test_mpirun_is_killed(
             ),
         )
         first.run(("pkill", "-KILL", "-x", "prterun|mpirun|orterun"), check=False)
-        run.ended(ExitCode.CELL)
-        run.left_nothing()
+        run.wait_for_end(ExitCode.CELL)
+        run.check_nothing_left()
     run.completes()
 
 
@@ -153,7 +153,7 @@ def disturb(run: Run, disturbing: Mapping[str, Callable[[], None]], what: str) -
         if not run.at(share - begun):
             print(f"{kind} at {share:.2f}: the run had ended")
             return
-        print(f"{kind} at {share:.2f}, {run.said.splitlines()[-1:]}")
+        print(f"{kind} at {share:.2f}, {run.errors.splitlines()[-1:]}")
         disturbing[kind]()
         begun = share
 
@@ -178,11 +178,11 @@ def test_disturbed_where_nothing_is_lost(
         clock.shift(-3600 * hours)
         assert clock.now() < time.time() - 3500 * hours
 
-    with on_qemu.started(name_of(request), environment=clock.environment) as run:
+    with on_qemu.start(name_of(request), environment=clock.environment) as run:
         ways = {"control network": lambda: pulled(testbed, "ctl", run), "clock": set_back}
         disturb(run, ways, "nothing is lost")
-        run.ended(ExitCode.OK)
-        run.left_nothing()
+        run.wait_for_end(ExitCode.OK)
+        run.check_nothing_left()
     assert run.folder is not None
     on_qemu.complete(run.folder)
     subprocess.run((sys.executable, "-m", "rocelab", "report", str(run.folder)), check=True)
@@ -199,7 +199,7 @@ def test_disturbed_where_a_cell_may_fail(
     machines = [disturbances.qemu_of(testbed, name) for name in ("n1", "n2")]
     with (
         disturbances.no_watchdogs(testbed.nodes),
-        on_qemu.started(name_of(request)) as run,
+        on_qemu.start(name_of(request)) as run,
     ):
         ways = {
             "data link": lambda: pulled(testbed, "data", run),
@@ -208,9 +208,9 @@ def test_disturbed_where_a_cell_may_fail(
             ),
         }
         disturb(run, ways, "a cell may fail")
-        run.ended(ExitCode.OK, ExitCode.CELL)
-        run.left_nothing()
-    print(f"exit code {run.process.returncode}, {run.kept_whole_cells()} cells kept")
+        run.wait_for_end(ExitCode.OK, ExitCode.CELL)
+        run.check_nothing_left()
+    print(f"exit code {run.process.returncode}, {run.check_whole_cells()} cells kept")
     run.completes()
 
 
@@ -220,13 +220,13 @@ def test_a_node_is_cut_off_for_good(
     testbed: QemuTestbed, on_qemu: Killed, share: float, request: pytest.FixtureRequest
 ) -> None:
     """The run ends after ssh's limits; what it left there goes when the node is back."""
-    with on_qemu.started(name_of(request)) as run:
+    with on_qemu.start(name_of(request)) as run:
         run.at(share)
         with disturbances.cut(testbed, "n2", "ctl"):
-            run.ended(ExitCode.OK, ExitCode.CELL, ExitCode.TESTBED, seconds=600)
-        run.left_nothing()
+            run.wait_for_end(ExitCode.OK, ExitCode.CELL, ExitCode.TESTBED, seconds=600)
+        run.check_nothing_left()
     print(f"cut off at {share:.2f}: exit code {run.process.returncode}")
-    run.kept_whole_cells()
+    run.check_whole_cells()
     run.completes()
 
 
@@ -240,13 +240,13 @@ def test_the_disk_fills(
     with disturbances.small_disk(tmp_path / "disk", megabytes=64) as disk:
         for number, share in enumerate(shares("disk")):
             name = f"{name_of(request)}-{number}"
-            with on_qemu.started(name, out=disk / name, resume=folder) as run:
+            with on_qemu.start(name, out=disk / name, resume=folder) as run:
                 run.at(share)
-                with disturbances.filled(disk):
-                    run.ended(ExitCode.OK, ExitCode.MISSING, ExitCode.TESTBED, ExitCode.CELL)
-                    run.left_nothing()
-                    kept = run.kept_whole_cells()
-            said = " ".join(run.said.split())
+                with disturbances.fill(disk):
+                    run.wait_for_end(ExitCode.OK, ExitCode.MISSING, ExitCode.TESTBED, ExitCode.CELL)
+                    run.check_nothing_left()
+                    kept = run.check_whole_cells()
+            said = " ".join(run.errors.split())
             code = run.process.returncode
             print(f"full at {share:.2f}: {kept} cells kept, exit code {code}, {said[-200:]}")
             folder = run.folder
@@ -279,14 +279,14 @@ def test_a_machine_is_killed(
             dying.state.mark_prepared()
             left = replace(on_qemu, nodes=dying.nodes[:1], where=("--name", dying.spec.name))
             left.before = left.traces()
-            with left.started(f"{name_of(request)}-{number}", resume=folder) as run:
+            with left.start(f"{name_of(request)}-{number}", resume=folder) as run:
                 run.at(share)
                 os.kill(disturbances.qemu_of(dying, "n2"), signal.SIGKILL)
                 # CELL: its benchmark's time is over before the node is missed
-                run.ended(ExitCode.OK, ExitCode.TESTBED, ExitCode.CELL)
-                run.left_nothing()
-            code, said = run.process.returncode, run.said.splitlines()[-3:]
-            kept = run.kept_whole_cells()
+                run.wait_for_end(ExitCode.OK, ExitCode.TESTBED, ExitCode.CELL)
+                run.check_nothing_left()
+            code, said = run.process.returncode, run.errors.splitlines()[-3:]
+            kept = run.check_whole_cells()
             print(f"n2 killed at {share:.2f}: exit code {code}, {kept} cells kept, {said}")
         finally:
             dying.down()
@@ -321,7 +321,7 @@ def on_hosts(
         whole = Killed(
             shared_testbed.nodes, out / "plan.toml", out, ("--inventory", str(inventory))
         )
-        whole.undisturbed()
+        whole.run_whole()
         yield whole
     finally:
         add_device(second)
@@ -345,7 +345,7 @@ def on_veth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
         (out / "plan.toml").write_text(plan_text("veth", mpi=False))
         where = ("--name", pair.spec.name)
         whole = Killed(pair.nodes, out / "plan.toml", out, where)
-        whole.undisturbed()
+        whole.run_whole()
         yield whole
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import vmlab
-from message_cost import measured
+from message_cost import measure
 from rocelab import metrics
 from rocelab.testbed import artifacts
 from rocelab.testbed.interface import Testbed
@@ -35,7 +35,7 @@ def counting(boot: vmlab.Boot) -> Iterator[Testbed]:
 def test_neither_count_nor_probes_change_the_cost(counting: Testbed, tmp_path: Path) -> None:
     """Nor does the program change the driver's part: perftest polls, and has no other."""
     both = '["tcp", "rxe-v2"]'
-    watched = measured(
+    watched = measure(
         counting,
         tmp_path,
         *("latency", "polled"),
@@ -44,7 +44,7 @@ def test_neither_count_nor_probes_change_the_cost(counting: Testbed, tmp_path: P
         count=FEW,
         probes='["rxestat", "rxecpu"]',
     )
-    alone = measured(
+    alone = measure(
         counting, tmp_path, "latency", name="a", transports=both, count=MANY, probes="[]"
     )
     for transport in ("tcp", "rxe-v2"):

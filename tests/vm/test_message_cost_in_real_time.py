@@ -15,7 +15,7 @@ import pytest
 
 import changed_pingpong
 import vethlab
-from message_cost import measured
+from message_cost import measure
 from rocelab import metrics
 from rocelab.record import layout
 from rocelab.stats import paired
@@ -100,7 +100,7 @@ def test_a_known_program_s_slope_and_start(testbed: VethTestbed, tmp_path: Path)
     changed_pingpong.install([testbed.nodes[0].machine], source)
     words = {"transports": '["tcp"]', "count": COUNT, "probes": "[]", "sizes": f"{PLAIN}, {MORE}"}
     to = tmp_path / "run"
-    found = measured(testbed, to, "latency", name="known", times=REPETITIONS, **words)
+    found = measure(testbed, to, "latency", name="known", times=REPETITIONS, **words)
     (run,) = to.iterdir()
     # every other message is the client's
     least = {metrics.MARGINAL: MESSAGE / 2, metrics.START: START}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from node_program import compiled
+from node_program import compile_program
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import install_driver, unload
@@ -38,7 +38,7 @@ def machine() -> Iterator[Node]:
         for path in SOURCES.glob("*.sh"):
             machine.put(path, f"{REMOTE}/{path.name}", mode=0o755)
         for path in SOURCES.glob("*.c"):
-            program = compiled(machine, path, "-libverbs")
+            program = compile_program(machine, path, "-libverbs")
             machine.run(["ln", "-s", program, f"{REMOTE}/{path.stem}"])
         yield machine
 

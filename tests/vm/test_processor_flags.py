@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from node_program import compiled
+from node_program import compile_program
 from rocelab.testbed.node import Node
 
 SOURCE = Path(__file__).parent / "flags_after_cmpxchg16b.c"
 
 
 def test_the_kernel_uses_cmpxchg16b_only_where_it_is_sound(n1: Node) -> None:
-    spoilt = int(n1.run([compiled(n1, SOURCE)]).stdout, 16)
+    spoilt = int(n1.run([compile_program(n1, SOURCE)]).stdout, 16)
     (flags,) = {
         line for line in n1.run(["cat", "/proc/cpuinfo"]).stdout.splitlines() if "flags" in line
     }

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from node_program import compiled
+from node_program import compile_program
 from polling import wait_until
 from rocelab.testbed.node import Node, Process
 from rocelab.testbed.node.prepare_node import unload
@@ -92,7 +92,7 @@ class Connection:
 @contextmanager
 def connected(pair: Pair) -> Iterator[Connection]:
     """Run verbs_steps.c: rxe_b requests, rxe_a answers."""
-    program = compiled(pair.node, STEPS, "-libverbs")
+    program = compile_program(pair.node, STEPS, "-libverbs")
     process = pair.node.start([program, "rxe_a", "rxe_b"], lifeline=True)
     try:
         said = process.wait_for_line("connected", timeout=60)
@@ -162,7 +162,7 @@ def test_retries_left(pair: Pair) -> None:
 
 def test_while_objects_come_and_go(pair: Pair) -> None:
     """Queue pairs are made, moved and destroyed, and queues resized, under the one that lists."""
-    program = compiled(pair.node, CONTROL, "-libverbs", "-pthread")
+    program = compile_program(pair.node, CONTROL, "-libverbs", "-pthread")
     with healthy([pair.node], "listed"):
         words = ["sh", "-c", _LIST_MEANWHILE, "sh", program, "rxe_a", "8", "20261129"]
         done = pair.node.run(words, timeout=8 + 120 * PATIENCE)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import traffic
-from node_program import compiled
+from node_program import compile_program
 from pcapng_file import Capture, read_pcapng
 from polling import wait_until
 from probe_windows import Windows, keys_of, links, windows
@@ -188,7 +188,7 @@ def test_rxestat(testbed: QemuTestbed) -> None:
 
 def test_rxecpu(n1: Node) -> None:
     """The accounts of a window are its own, and its stacks are in its file."""
-    loop = compiled(n1, LOOP)
+    loop = compile_program(n1, LOOP)
     # the kernel keeps 15 bytes of a name; the last of many counts, too
     names = [*(f"name{number}" for number in range(63)), Path(loop).name[:15]]
     with windows(n1, "rxecpu", "--json", "--interval", "100", "--comm", ",".join(names)) as probe:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import traffic
-from node_program import compiled
+from node_program import compile_program
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node, prepare_node
 from rocelab.testbed.node.prepare_node import DEVICE
@@ -30,7 +30,7 @@ CGROUP = "/sys/fs/cgroup/rocelab"
 
 def loop(node: Node, kind: str) -> tuple[Document, int]:
     """Return a loop's document, and the CPU time that the loop used by its own account."""
-    document, said = of_command(node, compiled(node, LOOP), kind, str(MILLISECONDS))
+    document, said = of_command(node, compile_program(node, LOOP), kind, str(MILLISECONDS))
     check_sums(document)
     assert document["missing"] == []
     found = re.fullmatch(r"\w+ (\d+) of (\d+) ns\n", said)
@@ -117,7 +117,7 @@ def test_intervals_and_proc_stat(n1: Node) -> None:
 
     /proc/stat samples at ticks and loses some while an emulated processor stands still.
     """
-    program = compiled(n1, LOOP)
+    program = compile_program(n1, LOOP)
     with rxecpu(n1, "--interval", "200", "--comm", Path(program).name) as document:
         before = stat(n1)
         n1.run([program, "user", str(MILLISECONDS)])
@@ -179,7 +179,7 @@ def test_refusals(n1: Node, options: tuple[str, ...], status: int, words: str) -
 @contextmanager
 def looping(node: Node, *prefix: str) -> Iterator[None]:
     """Run a loop while the context lasts."""
-    process = node.start([*prefix, compiled(node, LOOP), "user", "1000000"])
+    process = node.start([*prefix, compile_program(node, LOOP), "user", "1000000"])
     try:
         yield
     finally:
@@ -216,7 +216,7 @@ def test_benchmark_by_cgroup_pid_and_birth(n1: Node) -> None:
             assert share(document, context="user", owner=owner) > 0.1 * document["duration_ns"]
     assert (nobody["benchmark"], share(nobody, owner="benchmark")) == (False, 0)
     # a command's child
-    child, _ = of_command(n1, "sh", "-c", f"{compiled(n1, LOOP)} user 500; true")
+    child, _ = of_command(n1, "sh", "-c", f"{compile_program(n1, LOOP)} user 500; true")
     assert share(child, context="user", owner="benchmark") > 300_000_000
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import traffic
-from node_program import compiled
+from node_program import compile_program
 from rocelab.testbed.node.prepare_node import DEVICE
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
 from rxecpu_watch import check_sums, share
@@ -46,7 +46,7 @@ def test_stacks_of_a_message(testbed: QemuTestbed) -> None:
     process = n1.start([*command, "--device", DEVICE])
     try:
         process.wait_for_line("rxecpu: ready", timeout=180)
-        loop = compiled(n1, LOOP)
+        loop = compile_program(n1, LOOP)
         n1.run([loop, "user", "700"])
         traffic.perftest("ib_send_lat", n1, n2, size=4096, iterations=400)
         process.interrupt()

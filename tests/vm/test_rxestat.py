@@ -21,10 +21,10 @@ from rxestat_watch import (
     TX_STAGES,
     Watch,
     check_rows,
+    count_switched,
     counter,
     packets,
     stage_counts,
-    switched,
     watching,
 )
 from traffic import MTU
@@ -56,11 +56,11 @@ def test_counts(testbed: QemuTestbed, size: int, iterations: int) -> None:
         # stages that all packets pass have all packets
         tx, rx = stage_counts(document, "tx"), stage_counts(document, "rx")
         for stage in TX_STAGES - {"wqe"}:
-            assert tx[stage] == sent.total() - switched(document, "tx"), stage
+            assert tx[stage] == sent.total() - count_switched(document, "tx"), stage
         for stage in ("parse", "icrc"):
-            assert rx[stage] == arrived.total() - switched(document, "rx"), stage
+            assert rx[stage] == arrived.total() - count_switched(document, "rx"), stage
         for stage in ("queue", "exec"):
-            assert rx[stage] == arrived.total() - switched(document, "done"), stage
+            assert rx[stage] == arrived.total() - count_switched(document, "done"), stage
     # what one sent the other received, by opcode class
     assert packets(documents[0], "tx") == packets(documents[1], "rx")
     assert packets(documents[1], "tx") == packets(documents[0], "rx")

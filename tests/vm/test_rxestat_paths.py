@@ -13,10 +13,18 @@ from pathlib import Path
 import pytest
 
 import traffic
-from node_program import compiled
+from node_program import compile_program
 from rocelab.testbed.node import Node
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
-from rxestat_watch import Document, check_rows, packets, slept, stage_counts, switched, watching
+from rxestat_watch import (
+    Document,
+    check_rows,
+    count_switched,
+    packets,
+    slept,
+    stage_counts,
+    watching,
+)
 from veth_pair import Pair, veth_pair
 from vmlab import LINE, PATIENCE
 
@@ -73,7 +81,7 @@ def test_every_kind(
     sizes = {row["opcode_class"]: row["size_class"] for row in document["packets"]}
     payload = {"RDMA_WRITE", "SEND", "RDMA_READ_RESPONSE"}
     assert sizes == {name: "1-64" if name in payload else "0" for name in sizes}
-    left_out = switched(document, "tx")
+    left_out = count_switched(document, "tx")
     assert stage_counts(document, "tx")["xmit"] == packets(document, "tx").total() - left_out
 
 
@@ -82,7 +90,7 @@ def test_on_demand_paging_is_counted_apart(n1: Node, pair: Pair) -> None:
     """A READ whose page is on the disk lets the responder sleep, and nobody else."""
     assert pair
     reads = 16
-    program = compiled(n1, ODP_SLEEP, "-libverbs")
+    program = compile_program(n1, ODP_SLEEP, "-libverbs")
     table = n1.start(["rxestat"])
     try:
         table.wait_for_line("rxestat: ready", timeout=120 * PATIENCE)
@@ -124,7 +132,7 @@ def test_xmit_contains_the_queue(testbed: QemuTestbed) -> None:
         traffic.perftest("ib_send_lat", n1, n2, size=64, iterations=20)
         document = watch.stop()
     check_rows(document)
-    sent = packets(document, "tx").total() - switched(document, "tx")
+    sent = packets(document, "tx").total() - count_switched(document, "tx")
     assert stage_counts(document, "tx")["xmit"] == sent
     for row in document["rows"]:
         if row["stage"] == "xmit":
@@ -175,7 +183,7 @@ def test_xmit_ends_below_a_vlan(n1: Node, pair: Pair) -> None:
     check_rows(document)
     sent = packets(document, "tx").total()
     assert over >= sent / 2 > 0
-    assert stage_counts(document, "tx")["xmit"] == sent - switched(document, "tx")
+    assert stage_counts(document, "tx")["xmit"] == sent - count_switched(document, "tx")
     for row in document["rows"]:
         if row["stage"] == "xmit":
             assert row["min_ns"] >= 20 * MILLISECOND
@@ -190,7 +198,7 @@ def test_lost_packets_have_no_xmit(testbed: QemuTestbed) -> None:
         listed = n1.run(["tc", "-s", "-j", "qdisc", "show", "dev", n1.link.netdev, "root"]).stdout
         document = watch.stop()
     check_rows(document)
-    sent = packets(document, "tx").total() - switched(document, "tx")
+    sent = packets(document, "tx").total() - count_switched(document, "tx")
     passed = stage_counts(document, "tx")["xmit"]
     (statistics,) = json.loads(listed)
     assert 0 < sent - passed <= statistics["drops"]

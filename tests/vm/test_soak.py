@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import slab
-from node_program import compiled
+from node_program import compile_program
 from rocelab.testbed.node import Node, Process
 from rocelab.testbed.node.prepare_node import (
     DEVICE,
@@ -53,7 +53,7 @@ class End:
         port = VERSIONS[gid_type]
         self.status = f"/tmp/soak-{port}"
         index = gid_index(node, gid_type=gid_type)
-        argv = ["env", f"STALL_SECONDS={STALL:.0f}", compiled(node, SOURCE, "-libverbs")]
+        argv = ["env", f"STALL_SECONDS={STALL:.0f}", compile_program(node, SOURCE, "-libverbs")]
         argv += [DEVICE, index, str(port), self.status]
         self.process: Process = node.start([*argv, peer.link.ipv4] if peer else argv)
 

@@ -203,12 +203,12 @@ def test_a_killed_run_leaves_nothing(testbed: QemuTestbed, tmp_path: Path, test:
     whole = Killed(testbed.nodes, tmp_path / "plan.toml", tmp_path, where)
     whole.before = whole.traces()
     fio = ("sh", "-c", 'pgrep -x fio && test -s "$(ls /run/rocelab-file.*/undo)"')
-    with whole.started("killed") as run:
+    with whole.start("killed") as run:
         wait_until(
             "fio runs",
             lambda: not testbed.nodes[0].run(fio, check=False).returncode,
             seconds=600,
         )
         run.process.send_signal(signal.SIGKILL)
-        run.left_nothing()
+        run.check_nothing_left()
     assert state(testbed.nodes) == before

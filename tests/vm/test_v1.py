@@ -14,7 +14,7 @@ import pytest
 import traffic
 import witness
 from forger import Forger, send
-from node_program import compiled
+from node_program import compile_program
 from rocelab.measure.hostile_frames import mac
 from rocelab.record import frames
 from rocelab.testbed import gid
@@ -134,7 +134,7 @@ def test_every_operation(pair: Pair, tmp_path: Path) -> None:
     wire = tmp_path / "veth.pcap"
     before = pair.counters()
     with (
-        witness.sniffed(pair.node, "veth_a", wire),
+        witness.sniff(pair.node, "veth_a", wire),
         tracing(pair.node, *PACKETS, "rxe_drop", buffer_kb=65536) as trace,
     ):
         for transport, operation, size, _ in OPERATIONS:
@@ -164,7 +164,7 @@ def test_side_by_side(pair: Pair, tmp_path: Path) -> None:
     wire = tmp_path / "veth.pcap"
     before = pair.counters()
     with (
-        witness.sniffed(pair.node, "veth_a", wire),
+        witness.sniff(pair.node, "veth_a", wire),
         watching(pair.node, options=("--device", "rxe_a")) as (watch,),
     ):
         loops = [
@@ -200,7 +200,7 @@ def test_loopback(pair: Pair, tmp_path: Path) -> None:
     wire = tmp_path / "veth.pcap"
     before = pair.counters()
     with (
-        witness.sniffed(pair.node, "veth_a", wire),
+        witness.sniff(pair.node, "veth_a", wire),
         tracing(pair.node, *PACKETS) as trace,
     ):
         for transport, operation in (
@@ -403,7 +403,7 @@ def test_multicast(testbed: QemuTestbed, nodes: tuple[Node, Node], tmp_path: Pat
     if no member takes it, wherever in the group those are that do not.
     """
     for node in nodes:
-        program = compiled(node, MULTICAST, "-libverbs")
+        program = compile_program(node, MULTICAST, "-libverbs")
     for group, stranger, refused in (
         ("ff1e::4791", "ff1d::4791", "ff1e::4792"),
         ("::ffff:239.1.2.3", "::ffff:238.1.2.3", "::ffff:239.1.2.4"),

@@ -128,7 +128,7 @@ def above(pair: Pair, kind: str) -> Iterator[None]:
 def test_above(pair: Pair, tmp_path: Path, kind: str) -> None:
     """Both versions carry data, and what is on the wire is right."""
     path = tmp_path / f"{kind}.pcap"
-    with above(pair, kind), witness.sniffed(pair.node, "veth_b", path):
+    with above(pair, kind), witness.sniff(pair.node, "veth_b", path):
         for version in ("v1", "v2"):
             traffic(pair, f"{version}-ipv4")
     for version in ("v1", "v2"):

@@ -271,14 +271,14 @@ def test_the_command_line_knows_both_ends(testbed: VethTestbed) -> None:
 
 def test_faults_by_tc(testbed: VethTestbed, machine: Node, tmp_path) -> None:
     """tc, capture, both drivers and the analyzer agree on each packet; all is as before."""
-    before = counted_faults.left(machine)
+    before = counted_faults.leftovers(machine)
     text = counted_faults.PLAN.format(provider="veth") + counted_faults.KILLED
     outcome = runner.run(plan_file.from_toml(text, "counted.toml"), testbed, tmp_path)
     client, server = testbed.nodes
     counted_faults.check_packets(outcome.path, client, server)
     counted_faults.check_kill(outcome.path, client)
     assert outcome.exit_code is ExitCode.OK
-    assert counted_faults.left(machine) == before
+    assert counted_faults.leftovers(machine) == before
 
 
 SWITCHED = Layout(vmlab.MTU, count=3, switches=2)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from forged_peer import until
-from node_program import compiled
+from node_program import compile_program
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import install_driver, unload
@@ -66,7 +66,7 @@ def pair() -> Iterator[Pair]:
 
 def waited(node: Node, version: str) -> bool:
     """Delete the device under a packet; return whether the packet was waiting to the end of it."""
-    program = compiled(node, SOURCE, "-libverbs")
+    program = compile_program(node, SOURCE, "-libverbs")
     node.run(["sh", "-c", _VLANS, "sh", str(DELAY)])
     with healthy([node], f"VLAN, v{version}"), tracing(node, "rxe_rx_done") as trace:
         done = node.run(["sh", "-c", _DELETE, "sh", program, version], timeout=60 * PATIENCE)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from corpus import CAPTURES, SAMPLES
-from injected_causes import injected
+from injected_causes import simulate
 from rocelab import capture
 from rocelab.capture import changes
 from rocelab.capture.verdict import causes
@@ -128,7 +128,7 @@ def test_an_unknown_cause_is_refused(fail_on: str) -> None:
 def test_what_the_simulator_injects_is_new() -> None:
     clean: dict[str, Any] | None = None
     seen = right = 0
-    for one in injected(300):
+    for one in simulate(300):
         result = capture.analyze([str(one.path)], capture.Options(threads=1)).result
         if not one.costs:
             clean = clean or (result if one.seed % 3 == 0 else None)

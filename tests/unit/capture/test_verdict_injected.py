@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from injected_causes import injected
+from injected_causes import simulate
 from rocelab import capture
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ def judged(count: int) -> tuple[Counter[str], list[str]]:
     """How many verdicts were looked at, how many were right, and what was wrong."""
     sums: Counter[str] = Counter()
     wrong = []
-    for one in injected(count):
+    for one in simulate(count):
         said = first_fault(one.path)
         if one.seed % CLEAN == 0:
             sums["clean"] += 1

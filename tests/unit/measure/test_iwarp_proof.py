@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from frames_counted import counted
+from frames_counted import count_frames
 from rocelab.errors import UsageError
 from rocelab.measure.counters import Counters
 from rocelab.measure.transport_proof import RENDEZVOUS_BYTES, prove
@@ -52,9 +52,9 @@ def test_the_address_decides_what_is_of_the_connection() -> None:
 
     here, there = b"\x0a\x2c\0\1", b"\x0a\x2c\0\3"
     begin = tcp(here, 0x18, b"MPA ID Req Frame" + b"\0" * 4)
-    seen = counted(begin, tcp(here, 0x18, b"x" * 50), tcp(there, 0x18, b"y" * 30))
+    seen = count_frames(begin, tcp(here, 0x18, b"x" * 50), tcp(there, 0x18, b"y" * 30))
     assert (seen.iwarp_payload_bytes, seen.tcp_payload_bytes) == (70, 30)
-    seen = counted(begin, tcp(here, 0x02, b""), tcp(here, 0x18, b"x" * 50))
+    seen = count_frames(begin, tcp(here, 0x02, b""), tcp(here, 0x18, b"x" * 50))
     assert (seen.iwarp, seen.tcp_payload_bytes) == (1, 50)
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frames_counted import counted
+from frames_counted import count_frames
 from rocelab.errors import CellError
 from rocelab.measure import counters
 from rocelab.measure.counters import Counters
@@ -276,7 +276,7 @@ def test_payload_by_opcode(name: str, opcode: int, extended: int, data: bool, le
         (ethernet(0x8915, grh(packet)), "roce_v1"),
         (ethernet(0x8915, grh(packet), vlan=True), "roce_v1"),
     ):
-        found = counted(whole)
+        found = count_frames(whole)
         assert getattr(found, version) == 1
         assert found.roce_v1 + found.roce_v2 == 1
         assert found.roce_data == (1 if data else 0)
@@ -286,7 +286,7 @@ def test_payload_by_opcode(name: str, opcode: int, extended: int, data: bool, le
 
 
 def test_tcp_and_other_frames() -> None:
-    found = counted(
+    found = count_frames(
         ethernet(0x0800, ipv4(6, tcp(b"x" * 100))),
         ethernet(0x86DD, ipv6(6, tcp(b"x" * 10, options=b""))),
         ethernet(0x0800, ipv4(6, tcp(b""))) + b"\0" * 6,  # an ACK, with Ethernet's own padding
@@ -301,13 +301,13 @@ def test_tcp_and_other_frames() -> None:
 
 def test_a_truncated_frame_counts_with_its_length_on_the_link() -> None:
     whole = ethernet(0x0800, ipv4(6, tcp(b"x" * 1000)))
-    found = counted(whole, captured=128)
+    found = count_frames(whole, captured=128)
     assert (found.tcp_payload_bytes, found.tcp_data_bytes, found.bytes) == (1000, 1066, 1066)
 
 
 @given(st.binary(max_size=120))
 def test_any_bytes_are_counted_once(packet: bytes) -> None:
-    found = counted(packet)
+    found = count_frames(packet)
     kinds = found.roce_v1 + found.roce_v2 + found.tcp + found.other
     assert found.frames == 1
     assert kinds + found.undecoded >= 1

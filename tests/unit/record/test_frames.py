@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from frames_counted import counted
+from frames_counted import count_frames
 from rocelab import shared_tables
 from rocelab.record.frames import Frames
 
@@ -16,7 +16,7 @@ def count(opcode: int) -> Frames:
     """Count a RoCE v1 frame with this opcode; 60 bytes after its BTH are headers and message."""
     ethernet = bytes(12) + b"\x89\x15"
     grh = b"\x60\0\0\0" + (12 + 60 + 4).to_bytes(2) + bytes(34)
-    return counted(ethernet + grh + bytes([opcode]) + bytes(11 + 64))
+    return count_frames(ethernet + grh + bytes([opcode]) + bytes(11 + 64))
 
 
 @pytest.mark.parametrize("row", _OPCODES, ids=lambda row: row["name"])

@@ -40,7 +40,7 @@ def answered(
 @cases(Compare)
 def test_a_comparison(study: Study, check: Compare) -> None:
     def verdicts(truth: Truth) -> Counter[Verdict]:
-        return answered(check, lambda maker: (maker.compared(check, truth),))
+        return answered(check, lambda maker: (maker.comparison(check, truth),))
 
     figure = published(study, check)
     right = true(check.bounds, check.how) if figure is None else constant(figure, figure)
@@ -54,7 +54,7 @@ def test_a_comparison(study: Study, check: Compare) -> None:
 @cases(Average)
 def test_an_average_over_tests(study: Study, check: Average) -> None:
     def verdicts(truth: Truth) -> Counter[Verdict]:
-        return answered(check, lambda maker: (maker.averaged(check, truth),))
+        return answered(check, lambda maker: (maker.average(check, truth),))
 
     assert verdicts(true(check.bounds))[Verdict.HOLDS] >= 95
     for wrong in false(check.bounds, "ratio"):
@@ -66,7 +66,7 @@ def test_an_average_over_tests(study: Study, check: Average) -> None:
 @cases(Adds)
 def test_what_a_switch_adds(study: Study, check: Adds) -> None:
     def verdicts(truth: Truth) -> Counter[Verdict]:
-        return answered(check, lambda maker: maker.switched(check, truth(0, 1)))
+        return answered(check, lambda maker: maker.switch_cost(check, truth(0, 1)))
 
     assert verdicts(true(check.bounds, "difference"))[Verdict.HOLDS] >= 95
     for wrong in false(check.bounds, "difference"):
@@ -115,7 +115,8 @@ def test_too_few_repetitions_never_decide(repetitions: int) -> None:
         if isinstance(claim.check, Compare) and "frames" not in claim.check.first.metric:
             maker = Maker(random.Random(1), repetitions)
             found = judge(
-                claim.check, maker.compared(claim.check, true(claim.check.bounds, claim.check.how))
+                claim.check,
+                maker.comparison(claim.check, true(claim.check.bounds, claim.check.how)),
             )
             assert found.verdict is Verdict.NOT_DECIDED
             assert "more would decide" in found.because
