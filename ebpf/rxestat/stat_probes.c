@@ -311,9 +311,9 @@ int probes_account(struct probes *p, struct report *report)
 {
 	report->lost = p->skel->bss->lost;
 	report->losses.known = report->session.driver.kind == DRIVER_INSTRUMENTED;
-	work_account(&report->work, p->skel);
 	collector_devices(&p->collector, report->dev_index);
 	session_account(&report->session, p->skel->obj);
+	work_account(&report->work, p->skel, &report->session);
 	return loss_reader_read(&p->losses, p->skel, &report->owners, &report->losses);
 }
 

@@ -10,6 +10,7 @@
 
 #include "map_clear.h"
 #include "qp_owner.h"
+#include "session.h"
 #include "stat_hist.h"
 #include "stat_report.h"
 #include "work_request.h"
@@ -112,13 +113,20 @@ int work_poll(struct work_report *work, struct rxestat_bpf *skel, bool half)
 	return err;
 }
 
-void work_account(struct work_report *work, const struct rxestat_bpf *skel)
+static bool sees_completions(const char *program)
+{
+	return !strcmp(program, "work_raise");
+}
+
+void work_account(struct work_report *work, const struct rxestat_bpf *skel,
+		  const struct session *session)
 {
 	if (!work->wanted)
 		return;
 	work->without_cell = skel->bss->work_without_cell;
 	work->not_followed = skel->bss->work_not_followed;
 	work->with_error = skel->bss->work_with_error;
+	work->missed = session_missed(session, sees_completions);
 }
 
 void work_clear(struct work_report *work)
@@ -192,9 +200,9 @@ void print_work_table(FILE *out, const struct work_report *work, const struct st
 	print_works(out, work, owners, histograms);
 	fprintf(out,
 		"  not followed: %" PRIu64 ", without a cell: %" PRIu64
-		", completed with an error: %" PRIu64 "\n",
+		", completed with an error: %" PRIu64 ", missed, with receives: %" PRIu64 "\n",
 		(uint64_t)work->not_followed, (uint64_t)work->without_cell,
-		(uint64_t)work->with_error);
+		(uint64_t)work->with_error, (uint64_t)work->missed);
 }
 
 static void put_group(struct json *j, const struct work_group *g, const struct stat_owners *owners)
@@ -221,6 +229,7 @@ void put_work_json(struct json *j, const struct work_report *work, const struct 
 	json_u64(j, "not_followed", work->not_followed);
 	json_u64(j, "without_cell", work->without_cell);
 	json_u64(j, "with_error", work->with_error);
+	json_u64(j, "missed", work->missed);
 	json_open_array(j, "latency");
 	for (size_t i = 0; i < work->ngroups; i++)
 		put_group(j, &work->groups[i], owners);

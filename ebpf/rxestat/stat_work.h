@@ -13,6 +13,7 @@
 #include "work_cells.h"
 
 struct rxestat_bpf;
+struct session;
 
 /* of one queue pair and opcode */
 struct work_group {
@@ -26,13 +27,14 @@ struct work_report {
 	__u32 one_of;
 	struct work_group *groups;
 	size_t ngroups;
-	/* of the whole session; without_cell and not_followed are in no histogram */
-	__u64 without_cell, not_followed, with_error;
+	/* of the whole session; all are in no histogram, and missed has receives, too */
+	__u64 without_cell, not_followed, with_error, missed;
 };
 
 /* Add what the half holds, and empty it. 0 or a negative errno. */
 int work_poll(struct work_report *work, struct rxestat_bpf *skel, bool half);
-void work_account(struct work_report *work, const struct rxestat_bpf *skel);
+void work_account(struct work_report *work, const struct rxestat_bpf *skel,
+		  const struct session *session);
 void work_clear(struct work_report *work);
 /* What the programs keep, too. Only while none is attached. 0 or a negative errno. */
 int work_forget(struct work_report *work, struct rxestat_bpf *skel);

@@ -55,10 +55,14 @@ def wait_until_arrived(n1: Node, n2: Node) -> None:
 
 
 def check_requests(document: Document) -> None:
-    """The latency of each SEND: all were posted one by one while rxestat ran."""
+    """The latency of each SEND: all were posted one by one while rxestat ran.
+
+    Since 7.x a task can be preempted in rxestat's program, which the kernel then skips for others.
+    """
     requests = document["work_requests"]
     (row,) = [row for row in requests["latency"] if row["opcode"] == "SEND"]
-    assert row["count"] + requests["not_followed"] == MESSAGES, requests
+    counted = row["count"] + requests["not_followed"]
+    assert MESSAGES - requests["missed"] <= counted <= MESSAGES, requests
     assert requests["without_cell"] == requests["with_error"] == 0, requests
 
 
