@@ -28,13 +28,16 @@ Entry = dict[str, Any]
 """What `rdma` says of an object; the driver's values begin with drv_."""
 _LIST_MEANWHILE = """
 set -e
-"$@" >/tmp/calls &
+"$@" >/tmp/calls & calls=$!
 n=0
-while kill -0 $! 2>/dev/null; do
+end=$(($(date +%s) + 8))
+while [ $n -lt 4 ] || [ "$(date +%s)" -lt $end ]; do
+	kill -0 $calls
 	for kind in qp cq; do rdma -dd resource show $kind >/tmp/listed; done
 	n=$((n + 1))
 done
-wait $!
+kill $calls # ends a little later
+wait $calls
 echo listed=$n
 """
 
@@ -164,8 +167,6 @@ def test_while_objects_come_and_go(pair: Pair) -> None:
     """Queue pairs are made, moved and destroyed, and queues resized, under the one that lists."""
     program = compile_program(pair.node, CONTROL, "-libverbs", "-pthread")
     with healthy([pair.node], "listed"):
-        words = ["sh", "-c", _LIST_MEANWHILE, "sh", program, "rxe_a", "8", "20261129"]
+        words = ["sh", "-c", _LIST_MEANWHILE, "sh", program, "rxe_a", "3600", "20261129"]
         done = pair.node.run(words, timeout=8 + 120 * PATIENCE)
-    listed = re.fullmatch(r"listed=(\d+)\n", done.stdout)
-    assert listed, done.stdout
-    assert int(listed[1]) > 3
+    assert re.fullmatch(r"listed=\d+\n", done.stdout), done.stdout

@@ -3,10 +3,11 @@
  * A memory window is bound to a memory region while another thread deregisters that: one of the two
  * must fail.
  *
- *   verbs_bind_race DEVICE SECONDS
+ *   verbs_bind_race DEVICE SECONDS EACH
  *
- * The start of the deregistration is moved until both are as likely to come first. Prints how often
- * each did; exits with 1 if both succeeded.
+ * The start of the deregistration is moved until both are as likely to come first. Ends after
+ * SECONDS and when each came first EACH times. Prints how often each did; exits with 1 if both
+ * succeeded.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -98,13 +99,13 @@ int main(int argc, char **argv)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
 					.cap = {.max_send_wr = 4, .max_recv_wr = 1}};
-	unsigned long bound = 0, deregistered = 0;
+	unsigned long bound = 0, deregistered = 0, each;
 	struct ibv_mw *mw;
 	pthread_t thread;
 	time_t end;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: verbs_bind_race DEVICE SECONDS\n");
+	if (argc != 4) {
+		fprintf(stderr, "usage: verbs_bind_race DEVICE SECONDS EACH\n");
 		return 2;
 	}
 	context = open_device(argv[1]);
@@ -116,8 +117,9 @@ int main(int argc, char **argv)
 	connect_qp();
 	CHECK(!pthread_create(&thread, NULL, deregister, NULL));
 
+	each = atol(argv[3]);
 	end = time(NULL) + atoi(argv[2]);
-	for (int round = 1; time(NULL) < end; round++) {
+	for (int round = 1; time(NULL) < end || bound < each || deregistered < each; round++) {
 		uint32_t rkey = ibv_inc_rkey(mw->rkey);
 		struct ibv_mr *registered;
 		enum ibv_wc_status status;

@@ -3,15 +3,17 @@
  * A hostile local user: calls that make, change and end objects, with strange arguments, in any
  * order, while the queue pairs have traffic.
  *
- *   verbs_control DEVICE SECONDS SEED
+ *   verbs_control DEVICE SECONDS SEED [REFUSED]
  *
- * Each of the threads has objects of its own, over RoCE v2 on DEVICE. Ends after SECONDS, and
- * prints for each kind of call "kind=done/refused".
+ * Each of the threads has objects of its own, over RoCE v2 on DEVICE. Ends after SECONDS and, with
+ * REFUSED, when each kind of call was done, except those in this list ("advise,reregister", ""); or
+ * AFTER seconds after a SIGTERM. Prints for each kind of call "kind=done/refused".
  */
 #include <pthread.h>
 #include <rdma/ib_user_verbs.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "verbs_setup.h"
@@ -23,6 +25,7 @@
 #define GROUPS	    3
 #define COMPLETIONS 256
 #define RECEIVES    32
+#define AFTER	    3
 
 /* what a provider calls; that of rxe offers it to nobody, but the kernel does */
 int ibv_cmd_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
@@ -63,12 +66,15 @@ struct user {
 	struct ibv_srq *srq;
 	struct ibv_qp *qp[QPS];
 	struct ibv_mr *mr[REGIONS];
+	int odp[REGIONS];
 	unsigned char *memory;
-	long done[CALLS], refused[CALLS];
+	long refused[CALLS];
 };
 
 static const enum ibv_qp_type types[QPS] = {IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
-static double end;
+static atomic_long done[CALLS];
+static int wanted[CALLS];
+static volatile sig_atomic_t over, told;
 
 /* splitmix64 */
 static uint64_t draw(struct user *u)
@@ -93,14 +99,6 @@ static uint64_t strange(struct user *u)
 	};
 
 	return below(u, 3) ? values[below(u, sizeof(values) / sizeof(*values))] : draw(u);
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
 /* a place in our memory: what a peer writes may go nowhere else */
@@ -140,6 +138,7 @@ static int register_region(struct user *u, int odp)
 		return -1;
 	/* what requests name, for part() */
 	(*mr)->addr = (void *)(uintptr_t)iova;
+	u->odp[mr - u->mr] = odp;
 	return 0;
 }
 
@@ -215,7 +214,15 @@ static struct ibv_sge part(struct user *u)
 static int advise(struct user *u)
 {
 	struct ibv_sge list[3] = {part(u), part(u), part(u)};
+	int i = below(u, REGIONS);
 
+	/* as it should be, which chance seldom makes it */
+	if (u->mr[i] && u->odp[i]) {
+		list[0] = (struct ibv_sge){.addr = (uintptr_t)u->mr[i]->addr,
+					   .length = u->mr[i]->length,
+					   .lkey = u->mr[i]->lkey};
+		return ibv_cmd_advise_mr(u->mr[i]->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, list, 1);
+	}
 	return ibv_cmd_advise_mr(u->pd[below(u, 2)], below(u, 4), below(u, 3), list,
 				 1 + below(u, 3));
 }
@@ -389,18 +396,39 @@ static int make(struct user *u, enum call call)
 	}
 }
 
+static int goes_on(void)
+{
+	for (int call = 0; call < CALLS && !told; call++)
+		if (wanted[call] && !done[call])
+			return 1;
+	return !over;
+}
+
+static void on_alarm(int number)
+{
+	(void)number;
+	over = 1;
+}
+
+static void on_term(int number)
+{
+	(void)number;
+	told = 1;
+	alarm(AFTER);
+}
+
 static void *run(void *user)
 {
 	struct user *u = user;
 
-	while (now() < end) {
+	while (goes_on()) {
 		/* traffic is the most of it */
 		enum call call = below(u, 2) ? SEND + below(u, 3) : below(u, CALLS);
 
 		if (make(u, call))
 			u->refused[call]++;
 		else
-			u->done[call]++;
+			done[call]++;
 	}
 	return NULL;
 }
@@ -422,30 +450,44 @@ static void begin(struct user *u, const char *device, uint64_t seed)
 		CHECK(u->qp[i] = make_qp(u, i));
 }
 
+/* of words with commas between them */
+static int is_in(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = list; (at = strstr(at, word)); at += length)
+		if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ','))
+			return 1;
+	return 0;
+}
+
 /* in any order, as a process that ends: the kernel has to get along */
 int main(int argc, char **argv)
 {
 	static struct user users[THREADS];
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: verbs_control DEVICE SECONDS SEED\n");
+	if (argc != 4 && argc != 5) {
+		fprintf(stderr, "usage: verbs_control DEVICE SECONDS SEED [REFUSED]\n");
 		return 2;
 	}
+	for (int call = 0; argc == 5 && call < CALLS; call++)
+		wanted[call] = !is_in(argv[4], names[call]);
+	signal(SIGALRM, on_alarm);
+	signal(SIGTERM, on_term);
 	for (int i = 0; i < THREADS; i++)
 		begin(&users[i], argv[1], strtoull(argv[3], NULL, 0) + i);
-	end = now() + atof(argv[2]);
+	alarm(atoi(argv[2]));
 	for (int i = 0; i < THREADS; i++)
 		CHECK(!pthread_create(&users[i].thread, NULL, run, &users[i]));
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(users[i].thread, NULL);
 	for (int call = 0; call < CALLS; call++) {
-		long done = 0, refused = 0;
+		long refused = 0;
 
-		for (int i = 0; i < THREADS; i++) {
-			done += users[i].done[call];
+		for (int i = 0; i < THREADS; i++)
 			refused += users[i].refused[call];
-		}
-		printf("%s=%ld/%ld%s", names[call], done, refused, call + 1 < CALLS ? " " : "\n");
+		printf("%s=%ld/%ld%s", names[call], done[call], refused,
+		       call + 1 < CALLS ? " " : "\n");
 	}
 	return 0;
 }

@@ -3,12 +3,12 @@
  * Messages that arrive while the driver does not let the tasks of their queue pair run: during a
  * change of max_dest_rd_atomic, and during a reset.
  *
- *   verbs_disabled_task DEVICE SECONDS
+ *   verbs_disabled_task DEVICE SECONDS ARRIVED RESET
  *
- * One UC queue pair sends to another over RoCE v2 on DEVICE. Half of the time the receiver is
- * changed, half of the time it is reset and destroyed. Prints how many messages arrived, how many
- * did not within LATE seconds, how often the receiver was reset, and how often it could not be
- * destroyed within LATE seconds.
+ * One UC queue pair sends to another over RoCE v2 on DEVICE. Half of the time, and until ARRIVED
+ * messages did, the receiver is changed; half of the time, and RESET times, it is reset and
+ * destroyed. Prints how many messages arrived, how many did not within LATE seconds, how often the
+ * receiver was reset, and how often it could not be destroyed within LATE seconds.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,7 +19,8 @@
 
 #define LENGTH 4096
 #define DEPTH  64
-#define LATE   10
+/* a packet that stays keeps a queue pair for 50 s */
+#define LATE 40
 /* what is late takes a minute each time */
 #define ENOUGH 2
 
@@ -131,7 +132,7 @@ static void *keep_sending(void *unused)
 	return NULL;
 }
 
-static void changes(double end)
+static void changes(double end, long least)
 {
 	long arrived = 0, late = 0;
 	pthread_t changer;
@@ -139,7 +140,7 @@ static void changes(double end)
 
 	make_ends();
 	start(&changer, change);
-	while (now() < end && late < ENOUGH) {
+	while ((now() < end || arrived < least) && late < ENOUGH) {
 		double limit = now() + LATE;
 		int n;
 
@@ -162,14 +163,14 @@ static void changes(double end)
 	printf("arrived=%ld late=%ld", arrived, late);
 }
 
-static void resets(double end)
+static void resets(double end, long least)
 {
 	long reset = 0, stuck = 0;
 	pthread_t thread;
 	struct ibv_wc wc;
 	double begin;
 
-	while (now() < end && stuck < ENOUGH) {
+	while ((now() < end || reset < least) && stuck < ENOUGH) {
 		make_ends();
 		start(&thread, keep_sending);
 		while (!ibv_poll_cq(sent, 1, &wc))
@@ -191,8 +192,8 @@ int main(int argc, char **argv)
 {
 	double half;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: verbs_disabled_task DEVICE SECONDS\n");
+	if (argc != 5) {
+		fprintf(stderr, "usage: verbs_disabled_task DEVICE SECONDS ARRIVED RESET\n");
 		return 2;
 	}
 	context = open_device(argv[1]);
@@ -202,7 +203,7 @@ int main(int argc, char **argv)
 	CHECK(received = ibv_create_cq(context, 4 * DEPTH, NULL, NULL, 0));
 	CHECK(mr = ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_LOCAL_WRITE));
 	half = atof(argv[2]) / 2;
-	changes(now() + half);
-	resets(now() + half);
+	changes(now() + half, atol(argv[3]));
+	resets(now() + half, atol(argv[4]));
 	return 0;
 }

@@ -3,9 +3,10 @@
  * Threads attach a queue pair each to one multicast group and detach it again, so that the group
  * begins and ends all the time. What was attached can be detached, and the queue pair destroyed.
  *
- *   verbs_group_race DEVICE SECONDS
+ *   verbs_group_race DEVICE SECONDS EACH
  *
- * Prints how often a queue pair was attached, and how often a detach failed.
+ * Ends after SECONDS and when each thread attached EACH times. Prints how often a queue pair was
+ * attached, and how often a detach failed.
  */
 #include <pthread.h>
 #include <time.h>
@@ -21,13 +22,14 @@ struct member {
 };
 
 static time_t end;
+static long each;
 
 static void *run(void *member)
 {
 	union ibv_gid gid = {.raw = {0xff, 0x0e, [10] = 0xff, [11] = 0xff, 239, 1, 1, 9}};
 	struct member *m = member;
 
-	while (time(NULL) < end) {
+	while (time(NULL) < end || m->attached < each) {
 		CHECK(!ibv_attach_mcast(m->qp, &gid, 0));
 		m->attached++;
 		if (ibv_detach_mcast(m->qp, &gid, 0))
@@ -44,8 +46,8 @@ int main(int argc, char **argv)
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: verbs_group_race DEVICE SECONDS\n");
+	if (argc != 4) {
+		fprintf(stderr, "usage: verbs_group_race DEVICE SECONDS EACH\n");
 		return 2;
 	}
 	context = open_device(argv[1]);
@@ -61,6 +63,7 @@ int main(int argc, char **argv)
 		CHECK(members[i].qp = ibv_create_qp(pd, &init));
 		CHECK(!to_init(members[i].qp, IBV_QPT_UD));
 	}
+	each = atol(argv[3]);
 	end = time(NULL) + atoi(argv[2]);
 	for (int i = 0; i < THREADS; i++)
 		CHECK(!pthread_create(&members[i].thread, NULL, run, &members[i]));

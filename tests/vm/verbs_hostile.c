@@ -3,7 +3,7 @@
  * A hostile local user: posts work requests to its mapped work queues, while threads change every
  * field of the queues as the driver uses them.
  *
- *   verbs_hostile DEVICE PEER WHAT REQUESTS SECONDS SEED
+ *   verbs_hostile DEVICE PEER WHAT REQUESTS SECONDS SEED LEAST
  *
  * RC, UC, UD, and RC with a shared receive queue (rxe has no XRC), on DEVICE over RoCE v1 and v2,
  * each connected to a well-behaved queue pair on PEER. They end while a memory window is bound.
@@ -15,8 +15,8 @@
  *   recv   receive work requests, in receive queues and the shared one
  *   all    all but the first, and queue pairs are reset and made ready again meanwhile
  *
- * Ends after REQUESTS work requests or SECONDS, whichever comes first, and prints
- * "requests=… resets=…". A queue pair that fails is connected again.
+ * Ends after REQUESTS work requests or after SECONDS and LEAST of them, whichever comes first, and
+ * prints "requests=… resets=…". A queue pair that fails is connected again.
  */
 #include <fcntl.h>
 #include <net/if.h>
@@ -535,11 +535,12 @@ static void reconnect(struct pair *p)
 int main(int argc, char **argv)
 {
 	pthread_t changers[CHANGERS];
-	long requests = 0, resets = 0, wanted;
+	long requests = 0, resets = 0, wanted, least;
 	double end;
 
-	if (argc != 7) {
-		fprintf(stderr, "usage: verbs_hostile DEVICE PEER WHAT REQUESTS SECONDS SEED\n");
+	if (argc != 8) {
+		fprintf(stderr, "usage: verbs_hostile DEVICE PEER WHAT REQUESTS SECONDS SEED "
+				"LEAST\n");
 		return 2;
 	}
 	int all = !strcmp(argv[3], "all");
@@ -550,6 +551,7 @@ int main(int argc, char **argv)
 	change_recv = all || !strcmp(argv[3], "recv");
 	change_state = all;
 	wanted = atol(argv[4]);
+	least = atol(argv[7]);
 	state = seed = strtoull(argv[6], NULL, 0);
 	open_end(&attacker, argv[1]);
 	open_end(&victim, argv[2]);
@@ -562,7 +564,7 @@ int main(int argc, char **argv)
 	for (uintptr_t i = 0; i < CHANGERS; i++)
 		CHECK(!pthread_create(&changers[i], NULL, change, (void *)i));
 	end = now() + atof(argv[5]);
-	while (requests < wanted && now() < end) {
+	while (requests < wanted && (requests < least || now() < end)) {
 		struct pair *p = &pairs[below(count)];
 		uint32_t room = (p->sends.buf->consumer_index - p->sends.next - 1) & p->sends.mask;
 		uint32_t burst = 1 + below(8);
