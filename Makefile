@@ -179,9 +179,9 @@ module: image  ## the instrumented rdma_rxe for LINE (VARIANT=stock, fixes, even
 		RXE_SRC=/usr/src/$(call of_image,kernel_source) O=/rocelab/build \
 		KVER="$(call of_image,kernel_release)"
 
-each-patch: image  ## does the driver build with each more patch of LINE's series, as for a bisection?
+each-patch: image  ## does the driver build with each more patch of LINE's series, as for a bisection? (FROM=0017: from that on)
 	@mkdir -p $(BUILD)/kernel/$(LINE)/each
-	@$(call in_root,$(BUILD)/kernel/$(LINE)/each) -C kernel each LINE=$(LINE) O=/rocelab/build \
+	@$(call in_root,$(BUILD)/kernel/$(LINE)/each) -C kernel each LINE=$(LINE) FROM=$(FROM) O=/rocelab/build \
 		RXE_SRC=/usr/src/$(call of_image,kernel_source) KVER="$(call of_image,kernel_release)"
 
 # For `rocelab ab`: OUT is the folder to build in. It holds, if any, the patches that come on top

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # each.sh KERNEL KDIR PRISTINE TREE PATCH...: build the driver in TREE against the headers in KDIR with
 # one more PATCH at a time, as a bisection would. A commit that does not build, or warns, fails.
-# TREE.passed remembers what was built, so that a changed series is built from its first change on.
+# TREE.passed remembers what was built, so that a changed series is built from its first change on. In
+# the environment, FROM has the number of the first patch to build; those before are only applied.
 set -eu
 . "$(dirname "$0")/fail.sh"
 . "$(dirname "$0")/new-files.sh"
@@ -20,7 +21,9 @@ step() {
 	what=$1
 	shift
 	state=$({ echo "$state"; cat "$@"; } | sha256sum)
-	if grep -qsx "$state" "$tree.passed"; then
+	if [ "${what%%[-:]*}" -lt "${FROM:-0}" ]; then
+		echo "not built: $what"
+	elif grep -qsx "$state" "$tree.passed"; then
 		echo "built before: $what"
 	else
 		build "$what"
@@ -43,7 +46,7 @@ build() {
 
 rm -rf "$tree"
 cp -R "$pristine" "$tree"
-step "the kernel's own source" "$kdir/Makefile" "$pristine"/drivers/infiniband/sw/rxe/*
+step "0000: the kernel's own source" "$kdir/Makefile" "$pristine"/drivers/infiniband/sw/rxe/*
 for p; do
 	said=$(LC_ALL=C patch -s -d "$tree" -p1 -F0 -N -f --no-backup-if-mismatch <"$p") ||
 		fail "$(basename "$p") does not apply: $said" "the driver has changed since it was made" \

@@ -686,13 +686,13 @@ class EachPatch:
     pristine: Path
     patches: list[Path]
 
-    def built(self, rule: str) -> subprocess.CompletedProcess[str]:
+    def built(self, rule: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Build; `rule` is what the kernel's make does."""
         headers = self.folder / "headers"
         headers.mkdir(exist_ok=True)
         (headers / "Makefile").write_text(f"modules:\n\t@{rule}\n")
         words = (self.folder / "kernel", headers, self.pristine, self.folder / "tree")
-        return script("each", *map(str, words), *map(str, self.patches))
+        return script("each", *map(str, words), *map(str, self.patches), **environment)
 
 
 @pytest.fixture
@@ -792,3 +792,14 @@ def test_a_patch_to_leave_out_must_be_there(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "LEAVE_OUT=31: no patch has this number" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_build_can_begin_with_a_later_patch(each_patch: EachPatch, tmp_path: Path) -> None:
+    """FROM names it; what comes before is applied, and not taken for built."""
+    log = tmp_path / "log"
+    rule = f"sed -n 21p $(M)/rxe_net.c >> {log}"
+    assert each_patch.built(rule, FROM="0002").returncode == 0
+    assert log.read_text() == "int made2;\nint made3;\n"
+    log.write_text("")
+    assert each_patch.built(rule).returncode == 0
+    assert log.read_text() == "int line21;\nint made1;\n"
