@@ -162,4 +162,5 @@ def test_every_signal(tmp_path: Path, once: bool) -> None:
         answers = [each for found in pool.map(part, range(len(parts)), parts) for each in found]
     print("\n".join(f"{each['seconds']:5} s  {each['case']}" for each in answers))
     assert len(answers) == len(cases)
-    assert [fault for each in answers for fault in each["faults"]] == []
+    faults = [fault for each in answers for fault in each["faults"]]
+    assert not faults, "\n".join(faults)
