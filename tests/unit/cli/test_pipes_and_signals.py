@@ -391,3 +391,56 @@ def test_a_signal_at_any_instruction_of_the_command() -> None:
     *faults, moments = done.stdout.splitlines()
     assert faults == []
     assert 50 < int(moments) < 1000
+
+
+_WHILE_PRINTING = """
+import dis, os, sys
+import rich.console
+from rocelab.terminal import console
+
+class Interrupt:
+    def __init__(self, wanted):
+        self.left = wanted
+    def __call__(self, frame, event, _):
+        if frame.f_code.co_filename != rich.console.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        nop = frame.f_code.co_code[frame.f_lasti] == dis.opmap["NOP"]
+        self.left -= event == "opcode" and not nop
+        if event == "opcode" and self.left == 0:
+            raise KeyboardInterrupt
+        return self
+
+wanted = interrupted = 1
+while interrupted:
+    said, told = os.memfd_create("said"), os.memfd_create("told")
+    pid = os.fork()
+    if not pid:
+        os.dup2(said, 2)
+        console.err()
+        try:
+            sys.settrace(Interrupt(wanted))
+            console.say("progress")
+        except KeyboardInterrupt:
+            sys.settrace(None)
+            os.write(told, b"x")
+            console.show_interruption("SIGHUP")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    interrupted = os.fstat(told).st_size
+    if interrupted and b"interrupted by SIGHUP" not in os.pread(said, 1 << 16, 0):
+        print(wanted)
+    os.close(said), os.close(told)
+    wanted += 1
+print(wanted)
+"""
+
+
+def test_a_signal_in_the_middle_of_a_message() -> None:
+    """What is said of it afterwards is printed, whatever state it has left the console in."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WHILE_PRINTING], capture_output=True, text=True, check=True
+    )
+    *faults, moments = done.stdout.splitlines()
+    assert faults == []
+    assert int(moments) > 100

@@ -15,7 +15,6 @@ import fcntl
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -207,6 +206,18 @@ class Directory:
                 os.unlink(name, dir_fd=self._fd)
 
 
+def temporary_place() -> Path:
+    """The folder for temporary files. Raises FileNotFoundError if there is none.
+
+    Unlike tempfile.gettempdir(), it writes no file to try them, which a signal could leave there.
+    """
+    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    for place in (*filter(None, named), "/tmp", "/var/tmp", "."):  # noqa: S108 - as tempfile does
+        if Path(place).is_dir() and os.access(place, os.W_OK | os.X_OK):
+            return Path(place).absolute()
+    raise FileNotFoundError(errno.ENOENT, "no folder for temporary files")
+
+
 @contextlib.contextmanager
 def temporary_folder(*, prefix: str = "rocelab-", dir: Path | None = None) -> Iterator[str]:  # noqa: A002
     """Yield the path of a new folder, which is removed afterwards with all that is in it.
@@ -217,7 +228,7 @@ def temporary_folder(*, prefix: str = "rocelab-", dir: Path | None = None) -> It
     path: Path | None = None
     try:
         while path is None:
-            path = Path(dir or tempfile.gettempdir(), prefix + os.urandom(_RANDOM // 2).hex())
+            path = Path(dir or temporary_place(), prefix + os.urandom(_RANDOM // 2).hex())
             try:
                 path.mkdir(mode=0o700)
             except FileExistsError:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
+from rocelab.directory import temporary_place
 from rocelab.errors import MissingError, UsageError
 
 _PROGRAMS = (
@@ -75,7 +76,7 @@ def packets(interface: str) -> Iterator[Source]:
             action="Install one of them: `apt-get install wireshark-common`.",
         )
     with (
-        tempfile.TemporaryFile() as errors,
+        tempfile.TemporaryFile(dir=temporary_place()) as errors,
         subprocess.Popen(
             [*command, interface],
             stdin=subprocess.DEVNULL,

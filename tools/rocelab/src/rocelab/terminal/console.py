@@ -136,6 +136,9 @@ def show_interruption(
     if _interruptions:
         return
     _interruptions.append(by)
+    # a print that was interrupted may have left them so that they hold back all others
+    for console in (out, err):
+        console.cache_clear()
     err().print(
         f"rocelab: interrupted by {clean(by)}\n"
         f"  what is kept: {clean(results)}\n"

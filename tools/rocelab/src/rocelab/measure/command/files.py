@@ -11,7 +11,6 @@ import errno
 import os
 import stat
 import tarfile
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -196,7 +195,7 @@ def pack(files: Files, shift: float, libraries: Mapping[str, Path]) -> Iterator[
         return
     if files.folder is not None:
         check(files.folder)
-    with tempfile.NamedTemporaryFile(prefix="rocelab-exec-") as file:
+    with temporary_folder() as folder, Path(folder, "files.tar").open("xb") as file:
         try:
             _pack(files, shift, libraries, file)
         except OSError as error:

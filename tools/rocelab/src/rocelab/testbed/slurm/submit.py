@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from rocelab.directory import temporary_folder
 from rocelab.errors import TestbedError
 from rocelab.testbed.slurm import commands
 
@@ -26,14 +26,14 @@ def submit(argv: Sequence[str], *, nodes: int, log: Path) -> tuple[str, Path]:
     """
     commands.need("sbatch")
     pattern = str(log).replace("%", "%%") + "/slurm-%j.log"
-    with tempfile.NamedTemporaryFile("w", prefix="rocelab-", suffix=".sh") as script:
-        script.write(_SCRIPT)
-        script.flush()
+    with temporary_folder() as folder:
+        script = Path(folder, "job.sh")
+        script.write_text(_SCRIPT)
         done = commands.ask(
             (
                 *("sbatch", "--parsable", "--job-name=rocelab", f"--nodes={nodes}"),
                 *("--ntasks-per-node=1", "--exclusive", f"--output={pattern}"),
-                *("--", script.name, *argv),
+                *("--", str(script), *argv),
             )
         )
     match = _SUBMITTED.fullmatch(done.stdout.strip())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rocelab.conditions import check_socket
+from rocelab.directory import temporary_folder, temporary_place
 from rocelab.errors import MissingError, TestbedError
 from rocelab.testbed.node import DataLink, awake
 from rocelab.testbed.node.outputs import outputs
@@ -70,9 +71,7 @@ def connect(hosts: Sequence[Host], *, root_for: str = DRIVER_AND_PROBES) -> Iter
         )
     for host in hosts:
         longest = f"rocelab-01234567/{host.name}{_SSHS_ENDING}"
-        check_socket(Path(tempfile.gettempdir(), longest), "TMPDIR")
-    sockets = Path(tempfile.mkdtemp(prefix="rocelab-"))
-    targets = {host.name: target_of(host, sockets / host.name) for host in hosts}
+        check_socket(Path(temporary_place(), longest), "TMPDIR")
 
     def one(host: Host) -> SshNode:
         target = targets[host.name]
@@ -86,8 +85,11 @@ def connect(hosts: Sequence[Host], *, root_for: str = DRIVER_AND_PROBES) -> Iter
             root_for,
         )
 
-    with _disconnecting(sockets, targets.values()), ExitStack() as closing:
-        yield at_once(one, hosts)
+    with temporary_folder() as folder:
+        sockets = Path(folder)
+        targets = {host.name: target_of(host, sockets / host.name) for host in hosts}
+        with _disconnecting(sockets, targets.values()), ExitStack() as closing:
+            yield at_once(one, hosts)
 
 
 @contextmanager
@@ -110,7 +112,7 @@ def _disconnecting(sockets: Path, targets: Iterable[SshTarget]) -> Iterator[None
 def _open(host: Host, target: SshTarget) -> None:
     """Open the shared connection; report ssh's own message when that fails."""
     argv = ["ssh", "-M", "-N", "-f", *target.options(), "--", target.host]
-    with tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile(dir=temporary_place()) as errors:
         with subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
