@@ -265,7 +265,7 @@ bench: develop probes module-variants  ## the cost of the probes in instructions
 DEBUG_TESTS := $(addprefix tests/vm/test_,driver_events.py forged_answers.py forged_requests.py v1.py fuzz_frames.py hostile_user.py vlan_deleted.py soak.py)
 
 test-debug: develop debug-module debug-module-delay  ## the driver's, fuzz and soak tests on a kernel with KASAN, lockdep and kmemleak (long)
-	@ROCELAB_BUILD=$(DEBUG) ROCELAB_TEST_PATIENCE=4 ROCELAB_SOAK_MINUTES=$(SOAK_MINUTES) \
+	@ROCELAB_BUILD=$(DEBUG) ROCELAB_TEST_LINE=$(LINE) ROCELAB_TEST_PATIENCE=4 ROCELAB_SOAK_MINUTES=$(SOAK_MINUTES) \
 		$(BIN)/pytest -m 'not distribution' -rA $(DEBUG_TESTS)
 
 SOAK_MINUTES ?= 30
