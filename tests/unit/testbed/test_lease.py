@@ -159,7 +159,7 @@ def test_hosts_keep_their_driver_while_a_run_measures_there(
         try:
             for command in (hosts.prepare, hosts.restore):
                 with pytest.raises(TestbedError, match=f"n1 is in use by .*process {run.pid},"):
-                    command()
+                    command.main([], standalone_mode=False)
             assert all(running(machine).values())
         finally:
             run.kill()
