@@ -54,7 +54,7 @@ import os, signal, sys
 from unittest import mock
 from rocelab.cli import app
 sys.argv[1:] = ["report", "/none"]
-with mock.patch.object(app, "_failed", lambda _: os.kill(os.getpid(), signal.SIGTERM)):
+with mock.patch.object(app, "_show_error", lambda _: os.kill(os.getpid(), signal.SIGTERM)):
     app.main()
 """
 
