@@ -340,10 +340,14 @@ def test_a_signal_while_a_class_is_made() -> None:
 
 
 _AT_EACH_INSTRUCTION = """
-import dis, os, signal, sys
+import dis, gc, os, signal, sys
 from rocelab.cli import app, interruption
+from rocelab.terminal import console
+from rocelab.testbed.slurm import allocation
 
 sys.argv = ["rocelab", "no-command"]
+console.say("what a print imports is here before the forks")
+gc.freeze()
 FILES = (app.__file__, interruption.__file__)
 
 def interrupt_at(wanted):
@@ -394,9 +398,12 @@ def test_a_signal_at_any_instruction_of_the_command() -> None:
 
 
 _WHILE_PRINTING = """
-import dis, os, sys
+import dis, gc, os, sys
 import rich.console
 from rocelab.terminal import console
+
+console.say("what a print imports is here before the forks")
+gc.freeze()
 
 class Interrupt:
     def __init__(self, wanted):
@@ -417,7 +424,6 @@ while interrupted:
     pid = os.fork()
     if not pid:
         os.dup2(said, 2)
-        console.err()
         try:
             sys.settrace(Interrupt(wanted))
             console.say("progress")
