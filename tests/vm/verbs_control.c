@@ -5,7 +5,7 @@
  *
  *   verbs_control DEVICE SECONDS SEED [REFUSED]
  *
- * Each of the threads has objects of its own, over RoCE v2 on DEVICE. Ends after SECONDS and, with
+ * Each of the threads has its own objects, over RoCE v2 on DEVICE. Ends after SECONDS and, with
  * REFUSED, when each kind of call was done, except those in this list ("advise,reregister", ""); or
  * AFTER seconds after a SIGTERM. Prints for each kind of call "kind=done/refused".
  */

@@ -443,7 +443,7 @@ print(wanted)
 
 
 def test_a_signal_in_the_middle_of_a_message() -> None:
-    """What is said of it afterwards is printed, whatever state it has left the console in."""
+    """The message about it is printed, although the console was left in the middle of a print."""
     done = subprocess.run(
         [sys.executable, "-c", _WHILE_PRINTING], capture_output=True, text=True, check=True
     )
