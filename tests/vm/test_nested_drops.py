@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from forged_peer import request, responder, until
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
@@ -22,9 +20,10 @@ from rocelab.testbed.node.prepare_node import DEVICE, install_probes
 from rxe_trace import TRACING
 from rxedump_watch import dumping
 from rxestat_watch import watching
+from slowed_programs import slow
 from vmlab import LINE, PATIENCE
 
-FLOOD, MAX_FLOODS = 3000, 10
+FLOOD, MAX_FLOODS = 1000, 10
 """Frames of each kind in a flood, and how many floods may pass without what is provoked."""
 # unequal delays: packets arrive while others are being dropped, whatever the two nodes' speed
 DELAYS = ("delay", "2ms", "2ms", "limit", str(4 * FLOOD))
@@ -39,7 +38,7 @@ for _ in range(int(sys.argv[2])):
 """
 TRIGGER = f"{TRACING}/events/rxe/rxe_drop/trigger"
 HISTOGRAM = f"{TRACING}/events/rxe/rxe_drop/hist"
-TOOLS = 3
+TOOLS, LATE = 3, "rxe_drop_late"
 
 
 @contextmanager
@@ -66,7 +65,7 @@ def counted_by_the_kernel(node: Node) -> Iterator[None]:
 def interrupted(node: Node) -> bool:
     """Whether interrupts have found every tool's program for late drops at work."""
     programs = json.loads(node.run(["bpftool", "-j", "prog", "show"]).stdout)
-    late = [row for row in programs if row.get("name") == "rxe_drop_late"]
+    late = [row for row in programs if row.get("name") == LATE]
     assert len(late) == TOOLS
     return all(row.get("recursion_misses") for row in late)
 
@@ -76,22 +75,27 @@ def flood(sender: Node, receiver: Node, qpn: int) -> int:
     late = request(sender, receiver, "RC_SEND_ONLY", qpn, 1000, b"", bytes(64))
     early = late[:-4] + bytes(byte ^ 0xFF for byte in late[-4:])
     words = [sender.link.netdev, str(FLOOD), late.hex(), early.hex()]
-    with counted_by_the_kernel(receiver), at_odd_times(sender):
-        for number in range(1, MAX_FLOODS + 1):
+    floods = 0
+
+    def provoke() -> None:
+        nonlocal floods
+        while not interrupted(receiver):
+            assert floods < MAX_FLOODS, f"some program was never found at work in {floods} floods"
             sender.run(["python3", "-c", _FLOOD, *words], timeout=300 * PATIENCE)
-            until(receiver, f"grep -q 'Hits: {2 * number * FLOOD}' {HISTOGRAM}")
-            if interrupted(receiver):
-                return number * FLOOD
-    pytest.fail(f"no interrupt found a program at work in {MAX_FLOODS} floods")
+            floods += 1
+            until(receiver, f"grep -q 'Hits: {2 * floods * FLOOD}' {HISTOGRAM}")
+
+    with counted_by_the_kernel(receiver), at_odd_times(sender):
+        slow(receiver, LATE, provoke)
+    return floods * FLOOD
 
 
 def test_each_drop_is_counted_or_missed(n1: Node, n2: Node, tmp_path: Path) -> None:
     """Of rxestat, rxetop and rxedump: what they count and what they miss are all of it."""
     install_probes(n1, [artifacts.probe("rxetop", LINE)])
-    # statistics prolong the programs, so that more interrupts find them at work
     with (
         responder(n1, n2) as (qpn, *_),
-        watching(n1, options=("--bpf-stats",)) as (watch,),
+        watching(n1) as (watch,),
         dumping(n1, options=("-s", "64")) as (dump,),
     ):
         top = n1.start(["rxetop", "--json", "--idle", "--interval", "1000"])

@@ -11,10 +11,12 @@ import pytest
 from rocelab.testbed import artifacts
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import install_probes
+from slowed_programs import slow
 from veth_pair import PROGRAM, Pair, veth_pair
 from vmlab import LINE, PATIENCE, boot_alone, healthy
 
 CLIENTS, BATCHES, MAX_ROUNDS = 6, 100, 10
+RAISE = "work_raise"
 _PREEMPT = """
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 echo full >/sys/kernel/debug/sched/preempt
@@ -40,27 +42,32 @@ def pair() -> Iterator[Pair]:
 def skipped(node: Node) -> bool:
     """Whether the kernel has skipped the program that sees completions."""
     programs = json.loads(node.run(["bpftool", "-j", "prog", "show"]).stdout)
-    (raised,) = (row for row in programs if row.get("name") == "work_raise")
-    return bool(raised.get("recursion_misses"))
+    (row,) = (row for row in programs if row.get("name") == RAISE)
+    return bool(row.get("recursion_misses"))
 
 
 def test_each_completion_is_counted_or_missed(pair: Pair) -> None:
     """What is counted, not followed and missed, which receives are, too, is all of it."""
     words = ["rc", "send", "64", str(BATCHES), "1", "v2-ipv4"]
+    traffic = ["sh", "-c", _TRAFFIC, "sh", PROGRAM, str(CLIENTS), *words]
     stat = pair.node.start(["rxestat", "--json", "--work-requests", "--device", "rxe_a"])
+    rounds = 0
+
+    def provoke() -> None:
+        nonlocal rounds
+        while not skipped(pair.node):
+            assert rounds < MAX_ROUNDS, f"the program was never preempted in {rounds} rounds"
+            pair.node.run(traffic, timeout=300 * PATIENCE)
+            rounds += 1
+
     try:
         stat.wait_for_line("rxestat: ready", timeout=120 * PATIENCE)
-        posted = 0
-        for _ in range(MAX_ROUNDS):
-            traffic = ["sh", "-c", _TRAFFIC, "sh", PROGRAM, str(CLIENTS), *words]
-            pair.node.run(traffic, timeout=300 * PATIENCE)
-            posted += CLIENTS * (BATCHES + 1)
-            if skipped(pair.node):
-                break
+        slow(pair.node, RAISE, provoke)
         stat.interrupt()
         requests = json.loads(stat.wait(timeout=60).stdout)["work_requests"]
     finally:
         stat.kill()
+    posted = rounds * CLIENTS * (BATCHES + 1)
     counted = sum(row["count"] for row in requests["latency"]) + requests["not_followed"]
     assert requests["missed"] > 0
     assert posted - requests["missed"] <= counted <= posted, requests
