@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from pcapng_file import read_pcapng
 from rocelab import capture
 from rocelab.directory import Directory
 from rocelab.record import faults_document
@@ -109,6 +110,7 @@ def check_packets(run: Path, client: Node, server: Node) -> None:
         each.filter(pl.col("src") == client.link.ipv4, pl.col("opcode") < 0x0D)
         for each in (wire, sent, good, bad)
     ]
+    unrecorded = 0
     for psn in {each.psn for each in events}:
         on_wire, by_client, by_server, spoilt = (
             each.filter(pl.col("psn") == psn).height for each in requests
@@ -117,7 +119,11 @@ def check_packets(run: Path, client: Node, server: Node) -> None:
         place = f"{psn}: {[each for each in events if each.psn == psn]}"
         assert on_wire == by_client >= 1, place
         assert by_server == on_wire - lost - wrong, place
-        assert spoilt == wrong, place
+        assert spoilt <= wrong, place
+        unrecorded += wrong - spoilt
+    # rxedump misses a drop that interrupts its record of another one, and says so
+    recorded = read_pcapng(folder / f"{server.name}.pcapng")
+    assert unrecorded == recorded.counters()["lost_nested"]
     # nothing else was lost, and the capture shows what the client sent: no CE, no wrong ICRC
     assert requests[0].height == faults["tc"]["requests"]
     assert requests[0]["icrc_ok"].all()
