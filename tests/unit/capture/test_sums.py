@@ -16,6 +16,7 @@ from rich.console import Console
 
 from corpus import CAPTURES, SAMPLES
 from rocelab import capture, correlate
+from rocelab.capture import analysis as reader
 from rocelab.capture import connection_rows, picture
 from rocelab.report.capture_page.document import compose
 from rocelab.terminal import capture_tables
@@ -257,3 +258,18 @@ def test_a_filter_chooses_in_all_tables(tmp_path: Path) -> None:
         for table in (written[name], pl.DataFrame(getattr(kept, name))):
             assert set(table["connection"]) <= {2}, name
     assert 0 < written["messages"].height <= written["packets"].height
+
+
+def test_what_is_wrong_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reading for a filter's rows knows from the first one that packets were mirrored."""
+    plans = []
+
+    def count(paths: list[str], options: capture.Options, plan: reader.Plan, **words: Any) -> Any:
+        plans.append(plan)
+        return open_core(paths, options, plan, **words)
+
+    open_core = reader.open_core
+    monkeypatch.setattr(reader, "open_core", count)
+    options = capture.Options(select=capture.parse_filter("conn=0"))
+    capture.read(CAPTURES / "case-mirrored.pcap", options=options)
+    assert [bool(plan.looks) for plan in plans] == [False, True, True]

@@ -373,11 +373,7 @@ def analyze(
             analysis.result["conditions"].insert(0, _interruption(paths, done.core.bytes_read))
         return analysis
     # the tables are written once, so what is wrong with the captures must be known before
-    plan = Plan((0,) * len(paths))
-    early: tuple[int, ...] = ()
-    if all(Path(path).is_file() for path in paths):
-        before = _passes(paths, options, rows=False)
-        plan, early = before.plan, early_numbers(before.core, options.select)
+    plan, early = _first_reading(paths, options)
     core = open_core(paths, options, plan, rows=True, early=early)
     # polars takes a second to load
     from rocelab.capture import parquet_tables
@@ -419,6 +415,7 @@ def _passes(
     options: Options,
     drain: Callable[[CoreAnalysis], None] = lambda _: None,
     *,
+    plan: Plan | None = None,
     rows: bool,
     early: Sequence[int] = (),
     names: Sequence[str] | None = None,
@@ -432,8 +429,8 @@ def _passes(
     analysis is of what was read. Of a file that would look like the whole: KeyboardInterrupt,
     unless `first_results` are wanted.
     """
-    plan = Plan((0,) * len(paths))
-    again = all(Path(path).is_file() for path in paths)
+    plan = plan or _unread(paths)
+    again = _can_read_again(paths)
     for left in reversed(range(_MAX_PASSES)):
         core = open_core(
             paths, options, plan, rows=rows, early=early, names=names, excerpts=excerpts
@@ -455,6 +452,22 @@ def _passes(
             break
         plan = next_plan
     return _Done(core, plan, interrupted)
+
+
+def _unread(paths: Sequence[str]) -> Plan:
+    return Plan((0,) * len(paths))
+
+
+def _can_read_again(paths: Sequence[str]) -> bool:
+    return all(Path(path).is_file() for path in paths)
+
+
+def _first_reading(paths: Sequence[str], options: Options) -> tuple[Plan, tuple[int, ...]]:
+    """How to read captures for their rows, and `early_numbers`; of pipes nothing is known."""
+    if not _can_read_again(paths):
+        return _unread(paths), ()
+    done = _passes(paths, options, rows=False)
+    return done.plan, early_numbers(done.core, options.select)
 
 
 def reading_of(path: str, options: Options) -> Plan:
@@ -502,10 +515,10 @@ def read(
         if core.pending_packets > _KEPT_ROWS:
             core.keep_packets()
 
-    early: tuple[int, ...] = ()
-    if options.select.connections and all(Path(name).is_file() for name in names):
-        early = early_numbers(_passes(names, options, rows=False).core, options.select)
-    done = _passes(names, options, keep, rows=True, early=early)
+    # other rows keep their numbers, whenever their connection is known
+    chosen = options.select.connections
+    plan, early = _first_reading(names, options) if chosen else (_unread(names), ())
+    done = _passes(names, options, keep, plan=plan, rows=True, early=early)
     analysis = _analysis(done, names, options)
     analysis.packets = done.core.packets()
     analysis.messages = done.core.take_messages(analysis.chosen)
