@@ -223,6 +223,29 @@ def test_driver_loopback_is_not_the_wire(testbed: Testbed, tmp_path: Path) -> No
     assert "RoCE v2 frames on the wire" in outcome.record["error"]["what"]
 
 
+# the kernel's own default drops what has waited for 100 ms: here it need not wait so long
+_CODEL = """
+tc qdisc replace dev $0 root handle 1: tbf rate 100mbit burst 10k limit 10m
+tc qdisc replace dev $0 parent 1: fq_codel target 100us interval 1ms
+"""
+
+
+def test_drops_before_the_wire_are_counted(testbed: Testbed, tmp_path: Path) -> None:
+    """A queueing discipline that rocelab has not set drops packets, which are sent again."""
+    n1, _ = testbed.nodes
+    n1.run(("sh", "-ec", _CODEL, n1.link.netdev))
+    try:
+        text = benchmark("perftest", "send_bw", "[4096]", n=200)
+        outcome = only_cell(text, testbed, tmp_path)
+    finally:
+        n1.run(("tc", "qdisc", "del", "dev", n1.link.netdev, "root"))
+    assert outcome.record["status"] == "ok", outcome.record["error"]
+    (step,) = outcome.record["steps"]
+    sent = sum(each["rxe"]["sent_pkts"] for each in step["counters"].values())
+    dropped = step["counters"]["n1"]["link"]["dropped"]
+    assert dropped == sent - step["frames"]["roce_v2"] > 0
+
+
 class ProbesAt(NullProgress):
     """Notes which processes of probes a node has when a step begins."""
 

@@ -21,6 +21,7 @@ from rocelab.measure.transport_proof import RENDEZVOUS_BYTES, Proof, check_probe
 from rocelab.plans.benchmarks.tool import Measurement
 from rocelab.plans.catalog import TRANSPORTS, Transport
 from rocelab.record import frames
+from rocelab.record.faults_document import UNALTERED, Altered
 from rocelab.record.frames import Frames
 from rocelab.record.rxestat_document import Stages
 from rocelab.testbed.verbs_ports import VerbsPort
@@ -386,18 +387,27 @@ def test_a_decreasing_counter_is_an_error() -> None:
         after.since(before)
 
 
-def test_only_packets_dropped_by_the_plans_link_may_be_missing() -> None:
+def test_only_packets_dropped_by_a_qdisc_may_be_missing() -> None:
     """Two of the three dropped packets were RoCE: 98 of 100 frames on the wire, 98 received."""
 
-    def judged(frames_seen: int, received: int, dropped: int) -> Proof:
+    def judged(
+        frames_seen: int, received: int, dropped: int, altered: Altered = UNALTERED
+    ) -> Proof:
         moved = {
             "n1": Counters({"sent_pkts": 60, "rcvd_pkts": received - 40}, {}, {"dropped": dropped}),
             "n2": Counters({"sent_pkts": 40, "rcvd_pkts": 40}, {}, {"dropped": 0}),
         }
         seen = Frames(roce_v2=frames_seen, roce_data=50, roce_payload_bytes=100)
-        return prove(TRANSPORTS["rxe-v2"], moved, seen, Measurement((), 100, 50))
+        measured = Measurement((), 100, 50)
+        return prove(TRANSPORTS["rxe-v2"], moved, seen, measured, altered=altered)
 
     assert judged(98, 98, 3).ok
+    behind = Altered(received=-5, spoilt=5)
+    assert judged(98, 93, 3, behind).ok
+    assert not judged(98, 98, 3, behind).ok, "a fault dropped five of them"
+    before = Altered(received=-5, on_wire=-5)
+    assert judged(93, 93, 3, before).ok
+    assert not judged(93, 88, 3, before).ok
     assert not judged(96, 96, 3).ok
     assert not judged(98, 98, 0).ok
     assert not judged(98, 97, 3).ok, "what was on the wire arrived"

@@ -252,6 +252,21 @@ def test_unequal_links_and_lost_frames_are_warned_of(tmp_path: Path) -> None:
     assert "The nodes differ in: link speed." in page.text
 
 
+def test_packets_dropped_before_the_link_are_warned_of(tmp_path: Path) -> None:
+    """Unless the plan drops them."""
+    Synthetic(tests=("write_lat",), sizes=(64,), repetitions=1).write(tmp_path)
+    path = min(tmp_path.glob("cells/*rxe-v2*/cell.json"))
+    cell = json.loads(path.read_text())
+    cell["steps"][0]["counters"]["n1"]["link"] = {"dropped": 4}
+    path.write_text(json.dumps(cell))
+    warning = f"dropped packets before the link ({path.parent.name}: 4)"
+    assert warning in report_page.page(tmp_path, "proof").text
+    meta = json.loads((tmp_path / "run.json").read_text())
+    meta["plan"]["testbed"] = {"link": {"loss_ppm": 100}}
+    (tmp_path / "run.json").write_text(json.dumps(meta))
+    assert warning not in report_page.page(tmp_path, "proof").text
+
+
 @pytest.mark.slow
 def test_a_capture_on_the_machine_itself_is_not_called_outside(tmp_path: Path) -> None:
     """Provider veth has no outside witness."""

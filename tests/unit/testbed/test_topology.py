@@ -187,8 +187,13 @@ def test_a_plan_without_a_link_changes_nothing() -> None:
 @pytest.mark.parametrize(("handle", "drops"), [("0:", 3), ("4791:", "3")])
 def test_drops_are_read_only_from_our_discipline(handle: str, drops: object) -> None:
     with pytest.raises(CellError, match="no longer shaped"):
-        shaping.drop_count(Interface(handle, drops))
-    assert shaping.drop_count(Interface("4791:", 3)) == 3
+        shaping.drop_count(Interface(handle, drops), is_shaped=True)
+    assert shaping.drop_count(Interface("4791:", 3), is_shaped=True) == 3
+
+
+@pytest.mark.parametrize(("drops", "known"), [(3, 3), ("3", None), (None, None)])
+def test_drops_of_the_systems_own_discipline(drops: object, known: int | None) -> None:
+    assert shaping.drop_count(Interface("8001:", drops), is_shaped=False) == known
 
 
 def path(commands: list[tuple[str, ...]], start: str, mac: str) -> list[str]:

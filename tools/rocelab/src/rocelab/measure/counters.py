@@ -35,7 +35,7 @@ class Counters:
     rxe: Mapping[str, int]
     netdev: Mapping[str, int]
     link: Mapping[str, int] = field(default_factory=dict)
-    """`dropped`: packets that the plan's link dropped before the wire; empty if not shaped."""
+    """`dropped`: packets that the interface's queueing discipline dropped; empty if not read."""
     adapter: Mapping[str, int] = field(default_factory=dict)
     """All counters of a device that is not rxe: `hw.…`, `port.…` and `ethtool.…`."""
     tcp: Mapping[str, int] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Counters:
 
     @property
     def dropped(self) -> int:
-        """Packets that never reached the wire because the plan's link dropped them."""
+        """Packets that never reached the wire: the sender's queueing discipline dropped them."""
         return self.link.get("dropped", 0)
 
     def as_json(self) -> dict[str, dict[str, int]]:
@@ -105,7 +105,6 @@ def read(
     node: Node,
     port: VerbsPort | None,
     *,
-    is_shaped: bool = False,
     by: Maker = "rxe",
     segments: bool = False,
 ) -> Counters:
@@ -131,7 +130,13 @@ def read(
         counters = replace(counters, rxe={}, adapter={**counters.adapter, **nic})
     else:
         counters = replace(counters, adapter={})
-    return replace(counters, link={"dropped": drop_count(node)}) if is_shaped else counters
+    return counters
+
+
+def with_drops(counters: Counters, node: Node, *, is_shaped: bool) -> Counters:
+    """Add what a node's queueing discipline has dropped. Raises CellError; see `drop_count`."""
+    dropped = drop_count(node, is_shaped=is_shaped)
+    return counters if dropped is None else replace(counters, link={"dropped": dropped})
 
 
 def _increases(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

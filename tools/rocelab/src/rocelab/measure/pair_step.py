@@ -144,7 +144,7 @@ def measure(
         (into / layout.errors(end)).write_text(done.stderr, "utf-8")
 
     with _ready(tool, _job(cell, size, rig, ends), cell, rig) as job:
-        before = rig.counters()
+        before = rig.all_counters()
         with (
             fault_step.faulty(rig, cell, ends[1].device) as link,
             driver_events.record(rig.nodes, into, cell.benchmark.faults),

@@ -163,10 +163,19 @@ class Rig:
             lambda i: counters.read(
                 self.nodes[i],
                 self.ports[i].of(self.transport),
-                is_shaped=self.link.is_shaped,
                 by=self.transport.by,
                 segments=self.transport.is_iwarp,
             ),
+            self._each,
+        )
+
+    def all_counters(self) -> list[Counters]:
+        """Return the same, and what was dropped before the wire. Raises CellError."""
+        read = self.counters()
+        if not (self.link.is_shaped or self.transport.is_rxe):
+            return read
+        return at_once(
+            lambda i: counters.with_drops(read[i], self.nodes[i], is_shaped=self.link.is_shaped),
             self._each,
         )
 
@@ -186,7 +195,12 @@ class Rig:
                 last, still = (sent, received), now
             arrived = sent == received if quiet is None else now - still > quiet
             if arrived or now - began > _SETTLE_TIMEOUT + 4 * (quiet or 0):
-                return {node.name: c for node, c in zip(self.nodes, moved, strict=True)}
+                break
+        # what has arrived was not dropped
+        if self.link.is_shaped or sent != received:
+            after = self.all_counters()
+            moved = [then.since(first) for then, first in zip(after, before, strict=True)]
+        return {node.name: c for node, c in zip(self.nodes, moved, strict=True)}
 
     def _quiet(self) -> float | None:
         """Seconds without a packet after which nothing is left on a lossy link.

@@ -145,6 +145,7 @@ def section(run: Run) -> Section:
             *_header_only_notes(run),
             *_file_bound_notes(run),
             *_lost_frame_notes(run),
+            *_dropped_packet_notes(run),
         ),
         tables=tuple(tables),
     )
@@ -203,6 +204,25 @@ def _lost_frame_notes(run: Run) -> Iterator[Note]:
         yield Note(
             f"The capture lost frames, because they came faster than they were written ({listed}). "
             "The counters of sender and receiver agree on these packets; wire.pcap lacks them.",
+            "warning",
+        )
+
+
+def _dropped_packet_notes(run: Run) -> Iterator[Note]:
+    """Say in which cells packets did not reach the link, though the plan drops none."""
+    if run.meta.object("plan").object("testbed").object("link").integer("loss_ppm"):
+        return
+    by_cell: Counter[str] = Counter()
+    for cell in run.cells:
+        for step in cell.content.objects("steps") if cell.content else ():
+            nodes = step.object("counters").items()
+            dropped = (counters.object("link").integer("dropped") or 0 for _, counters in nodes)
+            by_cell[cell.name] += sum(dropped)
+    if some := {name: count for name, count in by_cell.items() if count > 0}:
+        listed = units.listing([f"{name}: {count}" for name, count in some.items()])
+        yield Note(
+            f"A sender's queueing discipline dropped packets before the link ({listed}): fq_codel "
+            "drops what a busy host lets wait for over 100 ms. The latencies contain the waits.",
             "warning",
         )
 

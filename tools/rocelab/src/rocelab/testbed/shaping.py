@@ -50,17 +50,26 @@ def shape(nodes: Sequence[Node], link: LinkPlan) -> Iterator[None]:
         at_once(_restore, nodes)
 
 
-def drop_count(node: Node) -> int:
-    """Return how many packets the shaped link has dropped at a node. Raises CellError."""
-    root = _root(node)
+def drop_count(node: Node, *, is_shaped: bool) -> int | None:
+    """Return how many packets a data interface's queueing discipline has dropped.
+
+    The system's own drops, too: fq_codel what waits for 100 ms. None if it is not known.
+    Raises CellError where the link is shaped, and the discipline is not ours any more.
+    """
+    try:
+        root = _root(node)
+    except CellError:
+        if is_shaped:
+            raise
+        return None
     drops = root.get("drops")
-    if root.get("handle") != HANDLE or not isinstance(drops, int):
+    if is_shaped and (root.get("handle") != HANDLE or not isinstance(drops, int)):
         raise CellError(
             f"{node.link.netdev} on {node.name} is no longer shaped",
             cause="something changed its queueing discipline while the benchmark ran",
             action=f"On {node.name}: look at `tc qdisc show dev {node.link.netdev}`.",
         )
-    return drops
+    return drops if isinstance(drops, int) else None
 
 
 def _root(node: Node) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def measure(
 
     with launch.prepare(rig.nodes, settings, suite.files(job)) as folder:
         program = (launch.find(suite, job, rig.nodes, folder), *suite.argv(job)[1:])
-        before = rig.counters()
+        before = rig.all_counters()
         with (
             rig.testbed.capture(capture, snaplen=frame_bytes) as captured,
             watch(
