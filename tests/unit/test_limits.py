@@ -63,8 +63,8 @@ class Reader:
         if self.tokens is JSON:
             some, many, last = (",".join(words or ["1"]) for words in (begin, repeated, end))
             unit = f'{{"a":[{many}],"b":1}},'
-            found = f'"rows":[{unit * (BYTES // len(unit))}{last}],"packets":[{some}]'
-            return f"{{{found}}}" if at < 0.5 else f"[{{{found}}}]"
+            members = f'"rows":[{unit * (BYTES // len(unit))}{last}],"packets":[{some}]'
+            return f"{{{members}}}" if at < 0.5 else f"[{{{members}}}]"
         first, unit, last = map("".join, (begin, repeated, end))
         unit = unit or "a"
         lines = self.record.splitlines(keepends=True)
@@ -132,8 +132,8 @@ def _recorded(read: Callable[[str], object], name: str) -> Reader:
 
 
 READERS = {
-    "plan": Reader(_toml(lambda found: plan_file.from_dict(found, "x")), TOML),
-    "inventory": Reader(_toml(lambda found: inventory.from_dict(found, "x")), TOML),
+    "plan": Reader(_toml(lambda document: plan_file.from_dict(document, "x")), TOML),
+    "inventory": Reader(_toml(lambda document: inventory.from_dict(document, "x")), TOML),
     "JSON": Reader(json_text.parse_any, JSON),
     "rxestat": Reader(rxestat_document.parse_text, JSON),
     "rxecpu": Reader(rxecpu_document.parse_text, JSON),
@@ -233,11 +233,11 @@ def test_plans_that_ask_for_too_much(text: str, why: str) -> None:
 
 @pytest.mark.parametrize("digits", [21, 400, 5000])
 def test_whole_numbers_of_any_length(digits: int) -> None:
-    found = json_text.parse(f'{{"a": {"9" * digits}, "b": -{"9" * digits}, "c": 7}}')
-    assert read.Json(found).integer("c") == 7
+    document = json_text.parse(f'{{"a": {"9" * digits}, "b": -{"9" * digits}, "c": 7}}')
+    assert read.Json(document).integer("c") == 7
     for key in ("a", "b"):
-        assert digits < 300 or read.Json(found).integer(key) is None
-        assert len(read.Json(found).text(key)) < 50
+        assert digits < 300 or read.Json(document).integer(key) is None
+        assert len(read.Json(document).text(key)) < 50
 
 
 @pytest.mark.parametrize(

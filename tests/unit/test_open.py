@@ -32,13 +32,13 @@ def _printed(*words: str | Path) -> str:
 
 
 def test_it_gives_what_the_command_prints() -> None:
-    found = rocelab.open(_CAPTURE)
-    assert json.loads(json.dumps(found.result)) == json.loads(_printed("--json", _CAPTURE))
-    assert str(found).split() == _printed(_CAPTURE).split()
-    assert found.connections.write_csv() == _printed("--csv", _CAPTURE)
-    assert found.findings.height == len(found.result["findings"])
-    assert found.packets.height == found.result["roce"]["packets"]
-    assert found.messages.height > 0
+    opened = rocelab.open(_CAPTURE)
+    assert json.loads(json.dumps(opened.result)) == json.loads(_printed("--json", _CAPTURE))
+    assert str(opened).split() == _printed(_CAPTURE).split()
+    assert opened.connections.write_csv() == _printed("--csv", _CAPTURE)
+    assert opened.findings.height == len(opened.result["findings"])
+    assert opened.packets.height == opened.result["roce"]["packets"]
+    assert opened.messages.height > 0
 
 
 def test_options_are_those_of_the_command() -> None:

@@ -78,16 +78,16 @@ def moved(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def check_icrc(document: dict[str, Any], transports: tuple[str, ...] = ("rxe-v2",)) -> None:
     """Only the ICRC of sent packets moved, of SENDs and their ACKs, at both ends."""
-    found = moved(document)
+    stages = moved(document)
     assert {
-        (s["direction"], s["stage"], s["opcode"], s["node"], s["transport"]) for s in found
+        (s["direction"], s["stage"], s["opcode"], s["node"], s["transport"]) for s in stages
     } == {
         ("tx", "icrc", opcode, node, transport)
         for opcode in ("SEND", "ACKNOWLEDGE")
         for node in ("n1", "n2")
         for transport in transports
     }
-    for stage in found:
+    for stage in stages:
         assert stage["unit"] == "instructions"
         assert abs(stage["difference"] - INJECTED) <= INJECTED / 100
     sentence = r"icrc of sent packets \+100 instructions \(.* %\); nothing else moved"
@@ -98,19 +98,19 @@ def check_icrc(document: dict[str, Any], transports: tuple[str, ...] = ("rxe-v2"
 def test_a_injected_cost_is_located_and_sized(tmp_path: Path) -> None:
     """100 instructions more in one stage."""
     mine = injected.write(tmp_path / "mine", [costlier(ICRC, INJECTED)])
-    code, found = compared(tmp_path, "instrumented", str(mine), "--threshold", "5")
+    code, document = compared(tmp_path, "instrumented", str(mine), "--threshold", "5")
     assert code == ExitCode.FINDINGS
-    check_icrc(found)
-    assert found["beyond"] == found["moved"] == 4
+    check_icrc(document)
+    assert document["beyond"] == document["moved"] == 4
 
 
 @pytest.mark.long
 def test_a_patch_that_changes_nothing(tmp_path: Path) -> None:
     """Two builds of the same code cost the same, to the instruction."""
     mine = injected.write(tmp_path / "mine", [costlier(ICRC, 0)])
-    code, found = compared(tmp_path, "instrumented", str(mine))
+    code, document = compared(tmp_path, "instrumented", str(mine))
     assert code == ExitCode.OK
-    assert re.fullmatch(r"no difference in any of \d+ stages", found["sentence"])
+    assert re.fullmatch(r"no difference in any of \d+ stages", document["sentence"])
 
 
 @pytest.mark.long
@@ -118,9 +118,9 @@ def test_the_first_patch_of_a_series(tmp_path: Path) -> None:
     """The second of three patches is found; the base is measured once."""
     steps = [[costlier(ICRC, count)] for count in (0, INJECTED, 0)]
     mine = injected.write(tmp_path / "mine", *steps)
-    code, found = compared(tmp_path, "instrumented", str(mine), "--bisect", "--threshold", "5")
+    code, document = compared(tmp_path, "instrumented", str(mine), "--bisect", "--threshold", "5")
     assert code == ExitCode.FINDINGS
-    assert found["first"] == "0002-Step.patch"
+    assert document["first"] == "0002-Step.patch"
     assert len(list(tmp_path.glob("*-ab/*-base"))) == 1
 
 
@@ -165,9 +165,9 @@ def test_a_commit_of_a_git_tree(tmp_path: Path) -> None:
     file.write_text(f"{head}{anchor}{first}\t{nops(INJECTED)}\n{assignment}{rest}")
     commit(tree)
     sides = (f"tree:{tree}@main~1", f"tree:{tree}@main")
-    code, found = compared(tmp_path, *sides, transports=both)
+    code, document = compared(tmp_path, *sides, transports=both)
     assert code == ExitCode.FINDINGS
-    check_icrc(found, both)
+    check_icrc(document, both)
 
 
 def git(tree: Path, *words: str) -> None:
@@ -189,10 +189,10 @@ DELAY_NS = 100_000
 def test_a_delay_by_a_module_parameter(tmp_path: Path) -> None:
     """A machine that counts executes an instruction in each ns."""
     change = f"delay+parameter:delay_stage=tx.icrc+parameter:delay_ns={DELAY_NS}"
-    code, found = compared(tmp_path, "delay", change)
+    code, document = compared(tmp_path, "delay", change)
     assert code == ExitCode.FINDINGS
-    assert {(stage["direction"], stage["stage"]) for stage in moved(found)} == {ICRC}
-    for stage in moved(found):
+    assert {(stage["direction"], stage["stage"]) for stage in moved(document)} == {ICRC}
+    for stage in moved(document):
         assert abs(stage["difference"] - DELAY_NS) <= DELAY_NS / 100
 
 
@@ -202,21 +202,23 @@ def test_a_lost_ack(tmp_path: Path) -> None:
     forget = "if (pkt->psn % 50 == 25) return RESPST_CLEANUP;"
     edit = Edit("rxe_resp.c", "if (qp->resp.aeth_syndrome != AETH_ACK", forget, " acknowledge(")
     mine = injected.write(tmp_path / "mine", [edit])
-    code, found = compared(tmp_path, "instrumented", str(mine))
+    code, document = compared(tmp_path, "instrumented", str(mine))
     assert code == ExitCode.FINDINGS
-    counted = {(c["node"], c["counter"]): c["difference"] for c in found["counters"]}
+    counted = {(c["node"], c["counter"]): c["difference"] for c in document["counters"]}
     # of 300 messages, whatever the first PSN is
     names = ("completer_retry_err", "duplicate_request", "sent SEND")
     assert counted == {(node, name): 300 / 50 for node in ("n1", "n2") for name in names}
-    assert "the driver counts completer_retry_err +12, duplicate_request +12" in found["sentence"]
+    assert (
+        "the driver counts completer_retry_err +12, duplicate_request +12" in document["sentence"]
+    )
 
 
 @pytest.mark.long
 def test_another_kernel_line(tmp_path: Path) -> None:
     """Each has its own machine; 7.x computes the ICRC by crc32_le(), not by the crypto API."""
-    code, found = compared(tmp_path, f"line:{vmlab.LINE}", "line:7.x")
+    code, document = compared(tmp_path, f"line:{vmlab.LINE}", "line:7.x")
     assert code == ExitCode.FINDINGS
-    assert ICRC in {(stage["direction"], stage["stage"]) for stage in moved(found)}
+    assert ICRC in {(stage["direction"], stage["stage"]) for stage in moved(document)}
 
 
 @pytest.mark.long
@@ -226,13 +228,13 @@ def test_costs_side_by_side(tmp_path: Path) -> None:
     words = ["--plan", str(file), "--rounds", "1", "--out", str(tmp_path), "--json"]
     done = rocelab("lines", "instrumented", "delay", *words)
     assert done.returncode == ExitCode.OK, done.stderr
-    found = json.loads(done.stdout)
+    document = json.loads(done.stdout)
     folder = next(tmp_path.glob("*-lines"))
-    assert json.loads((folder / "lines.json").read_text()) == found
+    assert json.loads((folder / "lines.json").read_text()) == document
     assert "<svg" in (folder / "lines.svg").read_text()
-    assert found["unit"] == "instructions"
-    assert [one["side"] for one in found["drivers"]] == ["instrumented", "delay"]
-    for one in found["drivers"]:
+    assert document["unit"] == "instructions"
+    assert [one["side"] for one in document["drivers"]] == ["instrumented", "delay"]
+    for one in document["drivers"]:
         v1, v2 = (packet["stages"] for packet in one["packets"])
         assert v1["tx.icrc"] > 100
         assert v1["tx.route"] < v2["tx.route"], "v1 finds no route"

@@ -43,15 +43,15 @@ def checked(folder: Path, *edits: Edit) -> tuple[int, dict[str, Any]]:
 def test_a_wrong_change(tmp_path: Path) -> None:
     """A test that fails and a complaint are named, of the side that has them."""
     code, document = checked(tmp_path, WRONG_REPLY, COMPLAINT)
-    found = document["check"]
+    check = document["check"]
     assert code == ExitCode.FINDINGS
-    assert not found["good"]
-    differing = {row["test"].rpartition(".")[2]: row for row in found["differing"]}
+    assert not check["good"]
+    differing = {row["test"].rpartition(".")[2]: row for row in check["differing"]}
     assert FETCH_ADD in differing, document["sentence"]
     assert all("atomic" in name for name in differing), differing
     assert differing[FETCH_ADD]["base"] == "pass"
     assert differing[FETCH_ADD]["change"] in {"fail", "error"}
-    (trouble,) = found["troubles"]
+    (trouble,) = check["troubles"]
     assert (trouble["side"], trouble["during"]) == ("change", "hostile frames")
     assert "WARNING: " in trouble["lines"][0]
     assert "[rdma_rxe]" in trouble["lines"][0]
@@ -63,10 +63,10 @@ def test_a_wrong_change(tmp_path: Path) -> None:
 def test_a_change_of_nothing(tmp_path: Path) -> None:
     """Both sides pass the same tests, and take every frame."""
     code, document = checked(tmp_path, costlier(("tx", "icrc"), 0))
-    found = document["check"]
-    assert found["good"], document["sentence"]
-    assert min(side["pass"] for side in found["tests"].values()) >= 90
-    assert found["frames"] == {"base": 10_000, "change": 10_000}
+    check = document["check"]
+    assert check["good"], document["sentence"]
+    assert min(side["pass"] for side in check["tests"].values()) >= 90
+    assert check["frames"] == {"base": 10_000, "change": 10_000}
     said = "rdma-core's tests equal; 10^4 hostile frames: no complaint"
     assert document["sentence"].endswith(said)
     # one round may take a difference of chance for a cost

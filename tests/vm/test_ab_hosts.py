@@ -62,11 +62,11 @@ def slow_stages(run: Path) -> set[tuple[str, str, str]]:
 
     The mean says little: a busy machine does not always run the processor that waits.
     """
-    found = results_table.load(run).filter(
+    rows = results_table.load(run).filter(
         pl.col("metric").str.contains(r"^stage\.(tx|rx)\..*\.min$"), pl.col("value") >= DELAY_NS
     )
     parts = [
-        (metrics.Stage.parse(row["metric"]), row["kind"]) for row in found.iter_rows(named=True)
+        (metrics.Stage.parse(row["metric"]), row["kind"]) for row in rows.iter_rows(named=True)
     ]
     return {
         (part.direction, part.stage, kind)
@@ -77,13 +77,13 @@ def slow_stages(run: Path) -> set[tuple[str, str, str]]:
 
 def check_delay(document: dict[str, Any], kinds: int = 2) -> None:
     """It is in its stage, for SENDs and ACKs; and no emulated time is called a time."""
-    found = [
+    delays = [
         stage["difference"]
         for stage in document["stages"]
         if (stage["direction"], stage["stage"]) == ("tx", "icrc")
     ]
-    assert len(found) == kinds
-    assert all(each > 0.9 * DELAY_NS for each in found)
+    assert len(delays) == kinds
+    assert all(each > 0.9 * DELAY_NS for each in delays)
     assert document["accelerator"] == "tcg"
     assert {stage["unit"] for stage in document["stages"]} == {"emulated ns"}
 

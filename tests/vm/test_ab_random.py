@@ -51,7 +51,7 @@ def test_random_patches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
             sides = (base, side.parse(f"patches:{folder}"))
             built = driver_turns.drivers(chosen, sides, lambda _: None)
             try:
-                found = driver_turns.measure(
+                runs = driver_turns.measure(
                     *(chosen, sides, built, machines),
                     out=tmp_path,
                     rounds=2,
@@ -60,8 +60,8 @@ def test_random_patches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
                 )
             finally:
                 forget(built[1])
-            known = found.base
-            answer = driver_change.judge(found.base, found.change)
+            known = runs.base
+            answer = driver_change.judge(runs.base, runs.change)
             good = is_right(answer, place, count)
             if not good:
                 wrong.append(number)

@@ -88,9 +88,9 @@ def offset_of(node: Node, structure: str, member: str) -> int:
     command = ["pahole", "--btf_base", "/sys/kernel/btf/vmlinux", "-C", structure,
                "/sys/kernel/btf/ib_core"]  # fmt: skip
     listing = node.run(command, timeout=120).stdout
-    found = re.search(rf"\b{member};\s+/\*\s+(\d+)\s+\d+ \*/", listing)
-    assert found, listing
-    return int(found[1])
+    match = re.search(rf"\b{member};\s+/\*\s+(\d+)\s+\d+ \*/", listing)
+    assert match, listing
+    return int(match[1])
 
 
 def test_completions_name_the_network(n1: Node, n2: Node) -> None:
@@ -123,7 +123,7 @@ def test_completions_name_the_network(n1: Node, n2: Node) -> None:
 def fragments(packet: bytes, size: int) -> list[bytes]:
     """Split an IPv4 packet into fragments of this many bytes, a multiple of 8."""
     header, body = packet[:20], packet[20:]
-    found = []
+    pieces = []
     for at in range(0, len(body), size):
         piece = body[at : at + size]
         more = 0x2000 if at + size < len(body) else 0
@@ -132,8 +132,8 @@ def fragments(packet: bytes, size: int) -> list[bytes]:
         head = header[:2] + length.to_bytes(2, "big") + header[4:6] + offset.to_bytes(2, "big")
         head += header[8:10] + bytes(2) + header[12:]
         checksum = corpus.frames.checksum(head).to_bytes(2, "big")
-        found.append(head[:10] + checksum + head[12:] + piece)
-    return found
+        pieces.append(head[:10] + checksum + head[12:] + piece)
+    return pieces
 
 
 def test_fragments(n1: Node, n2: Node) -> None:

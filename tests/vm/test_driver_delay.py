@@ -68,15 +68,15 @@ class Nodes:
         The shortest, because nothing shortens a delay, while interrupts and the emulated device
         lengthen a stage at random.
         """
-        found: dict[Place, list[int]] = defaultdict(list)
+        times: dict[Place, list[int]] = defaultdict(list)
         for event in self.trace(stage, 40):
             for name, ns in event.stages().items():
-                found[event.name, event["op"], name].append(ns)
-        assert {op for _, op, _ in found} == {SEND, ACK}
-        assert min(len(values) for values in found.values()) >= 20
+                times[event.name, event["op"], name].append(ns)
+        assert {op for _, op, _ in times} == {SEND, ACK}
+        assert min(len(values) for values in times.values()) >= 20
         # 0: the packet had no such stage (a repeated request has no completion, for example)
         return {
-            place: min((ns for ns in values if ns), default=0) for place, values in found.items()
+            place: min((ns for ns in values if ns), default=0) for place, values in times.items()
         }
 
 
@@ -141,8 +141,8 @@ PREEMPT = "/sys/kernel/debug/sched/preempt"
 def test_switched_packets_are_flagged(nodes: Nodes) -> None:
     """The flag `switched` agrees with the scheduler's events."""
     n1 = nodes.n1
-    found = re.search(r"\((\w+)\)", n1.run(["cat", PREEMPT]).stdout)
-    assert found
+    mode = re.search(r"\((\w+)\)", n1.run(["cat", PREEMPT]).stdout)
+    assert mode
     n1.run(["tee", PREEMPT], stdin="full\n")
     n1.run(["tee", f"{PARAMETERS}/delay_ns"], stdin=f"{LONG}\n")
     rival = n1.start(["sh", "-c", "while :; do :; done"])
@@ -151,7 +151,7 @@ def test_switched_packets_are_flagged(nodes: Nodes) -> None:
     finally:
         rival.kill()
         n1.run(["tee", f"{PARAMETERS}/delay_ns"], stdin=f"{DELAY}\n")
-        n1.run(["tee", PREEMPT], stdin=f"{found[1]}\n")
+        n1.run(["tee", PREEMPT], stdin=f"{mode[1]}\n")
     switches = defaultdict(list)
     for event in named(events, "sched_switch"):
         switches[event.number("prev_pid")].append(event.time_us)
@@ -194,8 +194,8 @@ OFF, ON = (f"echo {value} >events/rxe/rxe_rx_stamps/enable" for value in (0, 1))
 def received(nodes: Nodes) -> Iterator[Callable[[str, str], list[Event]]]:
     """Do something as the first of 8 packets arrives, and as it waits; their records."""
     n1 = nodes.n1
-    found = re.search(r"\((\w+)\)", n1.run(["cat", PREEMPT]).stdout)
-    assert found
+    mode = re.search(r"\((\w+)\)", n1.run(["cat", PREEMPT]).stdout)
+    assert mode
     program = compile_program(n1, SOURCE, "-libverbs")
 
     def records(parsing: str, queued: str) -> list[Event]:
@@ -212,7 +212,7 @@ def received(nodes: Nodes) -> Iterator[Callable[[str, str], list[Event]]]:
     finally:
         nodes.inject("off")
         n1.run(["tee", f"{PARAMETERS}/delay_ns"], stdin=f"{DELAY}\n")
-        n1.run(["tee", PREEMPT], stdin=f"{found[1]}\n")
+        n1.run(["tee", PREEMPT], stdin=f"{mode[1]}\n")
 
 
 in_the_sender = pytest.mark.skipif(LINE == "6.1", reason="tasklets cannot be preempted")

@@ -31,12 +31,12 @@ def dropped(node: Node, workload: Callable[[], object]) -> Counter[str]:
     """How many packets the driver drops meanwhile, by the core's name of the reason."""
     format_ = node.run(["cat", f"{TRACING}/events/skb/kfree_skb/format"]).stdout
     names = dict(re.findall(r'\{ ?(\w+), ?"(\w+)" ?\}', format_))
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for key, number in bpftrace(node, PROGRAM, workload).get("@", {}).items():
         function, reason = key.rsplit(",", 1)
         if function.startswith("rxe_"):
-            found[names[reason.strip()]] += number
-    return found
+            counts[names[reason.strip()]] += number
+    return counts
 
 
 def test_good_packets_are_no_drops(n1: Node) -> None:

@@ -60,8 +60,8 @@ def rexec(testbed: QemuTestbed) -> Iterator[Exec]:
         process.kill()
         process.communicate()
     script = "ls -d /tmp/rocelab-exec.* 2>/dev/null; grep -lsz ^ROCELAB_EXEC= /proc/*/environ; true"
-    found = at_once(lambda node: node.run(("sh", "-c", script)).stdout, testbed.nodes)
-    assert found == ["", ""]
+    leftovers = at_once(lambda node: node.run(("sh", "-c", script)).stdout, testbed.nodes)
+    assert leftovers == ["", ""]
 
 
 def test_status_streams_and_words(rexec: Exec) -> None:
@@ -237,7 +237,7 @@ def test_what_a_command_survives_and_costs(rexec: Exec, tmp_path: Path) -> None:
     said = done.stderr.decode()
     assert done.returncode == 3, said
     assert b"n1: 10 iters" in done.stdout
-    found = [
+    texts = [
         "warning loss packet",
         "warning rnr packet",
         "RoCE messages",
@@ -248,7 +248,7 @@ def test_what_a_command_survives_and_costs(rexec: Exec, tmp_path: Path) -> None:
         "Inside the driver: command time over rxe-v2",
         "Processors, by whose work",
     ]
-    places = [said.find(text) for text in found]
+    places = [said.find(text) for text in texts]
     assert -1 not in places, said
     assert places == sorted(places), said
     [run] = (tmp_path / "runs").iterdir()

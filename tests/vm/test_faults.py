@@ -129,17 +129,17 @@ class Step:
 
     def event(self, fault: str) -> Event:
         """The one event of a fault that names its packet."""
-        (found,) = (
+        (one,) = (
             each
             for each in self.events
             if each.fault == fault and each.done != "lost" and not each.done.startswith("sent ")
         )
-        return found
+        return one
 
     def recovery(self, fault: str) -> dict[str, Any]:
         """What cell.json says of a fault."""
-        (found,) = (each for each in self.record["mended"] if each["fault"] == fault)
-        return dict(found)
+        (one,) = (each for each in self.record["mended"] if each["fault"] == fault)
+        return dict(one)
 
     def times(self, node: str, way: str, psn: int, *, answers: bool = False) -> int:
         """How often a driver sent or got a packet, and did not drop it for its contents."""
@@ -165,13 +165,13 @@ def steps(shared_testbed: QemuTestbed, tmp_path_factory: pytest.TempPathFactory)
     """Every benchmark of the plan, once."""
     plan = plan_file.from_toml(PLAN, "faults.toml")
     done = runner.run(plan, shared_testbed, tmp_path_factory.mktemp("faults"))
-    found = {}
+    by_title = {}
     for cell in plan.cells():
         folder = done.path / "cells" / cell.name
         record = json.loads((folder / "cell.json").read_text())
         assert record["status"] == "ok", record["error"]
-        found[cell.benchmark.title] = _read(record["steps"][0]["faults"], folder / "16384")
-    return found
+        by_title[cell.benchmark.title] = _read(record["steps"][0]["faults"], folder / "16384")
+    return by_title
 
 
 def _read(record: dict[str, Any], folder: Path) -> Step:

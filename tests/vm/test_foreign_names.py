@@ -96,8 +96,8 @@ def by_slurm(folder: Path) -> Iterator[Run]:
 
 @pytest.fixture(scope="module", params=[by_ssh, by_slurm], ids=["ssh", "slurm"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    with request.param(tmp_path_factory.mktemp("foreign")) as found:
-        yield found
+    with request.param(tmp_path_factory.mktemp("foreign")) as hosts:
+        yield hosts
 
 
 def proven(out: Path, done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:

@@ -64,8 +64,8 @@ def counters(node: Node) -> Counter[str]:
 def drops(node: Node) -> Counter[str]:
     """Return drops by reason, from the kernel's histogram of the event."""
     text = node.run(["cat", HISTOGRAM]).stdout
-    found = re.findall(r"\{ reason:\s+(\d+) \} hitcount:\s+(\d+)", text)
-    return Counter({REASONS[int(number)]: int(count) for number, count in found})
+    counts = re.findall(r"\{ reason:\s+(\d+) \} hitcount:\s+(\d+)", text)
+    return Counter({REASONS[int(number)]: int(count) for number, count in counts})
 
 
 def udp_errors(node: Node) -> int:
@@ -81,9 +81,9 @@ def test_udp_length_zero(nodes: tuple[Node, Node]) -> None:
     From 7.3 on UDP refuses the packet itself, unless it is a jumbogram.
     """
     victim, attacker = nodes
-    found = messages({"rc": [], "uc": [], "ud": []}, 0, 0)
+    filled = messages({"rc": [], "uc": [], "ud": []}, 0, 0)
     ends = [end_of(node, "v2_ipv6") for node in (victim, attacker)]
-    whole = templates("v2_ipv6", ends[0], ends[1], found)[0]
+    whole = templates("v2_ipv6", ends[0], ends[1], filled)[0]
     network, udp, transport = whole[14:54], whole[54:62], whole[62:-4]
     udp = udp[:4] + bytes(4)
     body = transport + corpus.crc.icrc("v2_ipv6", network, udp, transport)
@@ -111,12 +111,12 @@ def test_mutated_frames(nodes: tuple[Node, Node], capsys: pytest.CaptureFixture[
         hostile_frames.install(attacker, LINE) as (_, fuzz),
     ):
         resting = slab.skbs(victim)
-        with hostile_frames.targets(victim, program, attacker.link.ipv4) as found:
+        with hostile_frames.targets(victim, program, attacker.link.ipv4) as places:
             for version in hostile_frames.KINDS:
                 victim.run(["tee", TRIGGER], stdin="hist:keys=reason\n")
                 before = counters(victim)
                 sent = hostile_frames.attack(
-                    *(version, victim, attacker, found),
+                    *(version, victim, attacker, places),
                     program=fuzz,
                     count=FRAMES,
                     seed=SEED,

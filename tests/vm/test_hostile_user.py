@@ -74,11 +74,11 @@ def test_changes_under_the_driver(
     with healthy([pair.node], changes):
         limits = map(str, (REQUESTS, SECONDS, SEED, MIN_REQUESTS))
         done = pair.node.run([program, "rxe_a", "rxe_b", changes, *limits], timeout=SECONDS + BOUND)
-        found = re.fullmatch(r"requests=(\d+) resets=(\d+)\n", done.stdout)
-        assert found, done.stdout
+        counts = re.fullmatch(r"requests=(\d+) resets=(\d+)\n", done.stdout)
+        assert counts, done.stdout
         with capsys.disabled():
             print(f"\n{changes}: {done.stdout.strip()}")
-        assert int(found[1]) >= MIN_REQUESTS
+        assert int(counts[1]) >= MIN_REQUESTS
         for transport, operation in ORDINARY:
             pair.loop(transport, operation, 1000, 4)
 
@@ -117,9 +117,9 @@ def race(
         )
     with capsys.disabled():
         print(f"\n{source.stem}: {done.stdout.strip()}")
-    found = re.fullmatch(pattern + r"\n", done.stdout)
-    assert found, done.stdout
-    return tuple(map(int, found.groups()))
+    counts = re.fullmatch(pattern + r"\n", done.stdout)
+    assert counts, done.stdout
+    return tuple(map(int, counts.groups()))
 
 
 def test_bind_while_deregistered(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,8 +267,8 @@ def test_frames_while_queue_pairs_change(pair: Pair, capsys: pytest.CaptureFixtu
                 for place, line in enumerate(listing[:-1]):
                     if line.split()[0] == version:
                         places[line.split()[1]].append(PLACE + place)
-                found = messages(places, va, rkey)
-                frames += templates(kind, (macs[0], "10.45.0.1"), (macs[1], "10.45.0.2"), found)
+                filled = messages(places, va, rkey)
+                frames += templates(kind, (macs[0], "10.45.0.1"), (macs[1], "10.45.0.2"), filled)
             assert len(frames) <= 256
             before, first = pair.counters(), node.run(["cksum", NUMBERS]).stdout
             for rounds in range(1, FEW + 1):

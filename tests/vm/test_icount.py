@@ -134,7 +134,7 @@ def shortest(machine: Node, function: str) -> tuple[int, dict[str, int], float]:
     the cost of rxestat's clock.
     """
     documents = []
-    found = bpftrace(
+    maps = bpftrace(
         machine,
         PAIR.format(function=f"rdma_rxe:{function}"),
         lambda: documents.append(vethlab.watched_loop(machine, max(SIZES), BATCHES)),
@@ -144,7 +144,7 @@ def shortest(machine: Node, function: str) -> tuple[int, dict[str, int], float]:
     for row in document["rows"]:
         if row["dir"] == "tx":
             stages[row["stage"]] = min(row["min_ns"], stages.get(row["stage"], row["min_ns"]))
-    return found["@shortest"], stages, document["clock_ns"]
+    return maps["@shortest"], stages, document["clock_ns"]
 
 
 def test_stages_agree_with_fentry_fexit(machines: list[Node]) -> None:

@@ -81,10 +81,10 @@ def delayed(boot: vmlab.Boot) -> Iterator[Testbed]:
 
 def parts(costs: Costs) -> dict[str, float]:
     """A message's cost over RoCE v2 by owner, instructions; the program's user mode apart."""
-    found: dict[str, float] = defaultdict(float)
+    by_part: dict[str, float] = defaultdict(float)
     for (context, owner), value in costs.accounts("rxe-v2").items():
-        found["program" if context == "user" else owner] += value
-    return found
+        by_part["program" if context == "user" else owner] += value
+    return by_part
 
 
 def test_each_owner_has_what_was_injected_into_it(delayed: Testbed, tmp_path: Path) -> None:

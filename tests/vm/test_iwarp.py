@@ -91,15 +91,15 @@ def test_iwarp_is_measured_and_is_not_roce(
         plan.write_text(PLAN.format(transport="iwarp"))
         ran = rocelab("run", str(plan), *where, timeout=400)
         assert ran.returncode == 0, ran.stderr + ran.stdout
-        found = ssh_testbed.up(inventory.load(foreign_hosts), transports=[TRANSPORTS["hw-v2"]])
+        prepared = ssh_testbed.up(inventory.load(foreign_hosts), transports=[TRANSPORTS["hw-v2"]])
         try:
-            rig = Rig.on(found)
+            rig = Rig.on(prepared)
             for name in ("hw-v1", "hw-v2", "ib"):
                 with pytest.raises(CellError, match=r"siw0 on alpha .* link layer is iWARP") as no:
                     rig.ends(TRANSPORTS[name])
                 assert f"transport.{name} = " in no.value.action
         finally:
-            found.down()
+            prepared.down()
     (run,) = tmp_path.glob("*-iwarp")
     assert set(cells(run)) == {"perftest-write_lat.iwarp.r01", "perftest-send_lat.iwarp.r01"}
     for cell in cells(run).values():

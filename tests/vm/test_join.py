@@ -72,17 +72,17 @@ def test_without_loss_every_frame_has_both_records(
         with witnessed(testbed, tmp_path) as seen:
             writes(n1, n2)
         documents = [watch.stop() for watch in watches]
-    found = seen.join()
-    frames = found.sums["wire"]["frames"]
-    assert found.sums["wire"]["sent"] == found.sums["wire"]["received"] == {"matched": frames}
-    assert found.sums["wire"]["again"] == found.unexplained == found.sums["early"] == 0
-    assert found.sums["records"]["rejected"] == {}
-    assert found.sums["records"]["tx"] == found.sums["records"]["rx"] == frames
-    assert sum(found.sums["records"]["lost"].values()) == 0
-    used_once(found.packets)
-    assert len(found.packets.filter(pl.col("opcode_name") == WRITE)) == MESSAGES
+    result = seen.join()
+    frames = result.sums["wire"]["frames"]
+    assert result.sums["wire"]["sent"] == result.sums["wire"]["received"] == {"matched": frames}
+    assert result.sums["wire"]["again"] == result.unexplained == result.sums["early"] == 0
+    assert result.sums["records"]["rejected"] == {}
+    assert result.sums["records"]["tx"] == result.sums["records"]["rx"] == frames
+    assert sum(result.sums["records"]["lost"].values()) == 0
+    used_once(result.packets)
+    assert len(result.packets.filter(pl.col("opcode_name") == WRITE)) == MESSAGES
     for node, watch, document in zip((n1, n2), watches, documents, strict=True):
-        ours = found.sums["nodes"][node.name]
+        ours = result.sums["nodes"][node.name]
         for way, name in (("tx", "sent_pkts"), ("rx", "rcvd_pkts")):
             counted = sum(row["count"] for row in document["packets"] if row["event"] == way)
             assert ours[way] == ours[f"{way}_matched"] == counted == watch.moved[name]
@@ -92,18 +92,18 @@ def test_without_loss_every_frame_has_both_records(
     always += [
         f"rx_{stage}_ns" for stage in stage_table.RX if stage not in {"copy", "cqe", "reply"}
     ]
-    absent = {name: found.packets[name].null_count() for name in always}
+    absent = {name: result.packets[name].null_count() for name in always}
     # the kernel skips a program that would interrupt itself: on a busy CPU a few packets lack
     # what is observed outside the driver
     for stage in stage_table.OBSERVED:
         assert absent.pop(f"tx_{stage}_ns") <= frames // 100
     assert not any(absent.values()), absent
     for name in always:
-        p50, p99 = (found.packets[name].quantile(share) for share in (0.5, 0.99))
+        p50, p99 = (result.packets[name].quantile(share) for share in (0.5, 0.99))
         assert p50 is not None
         assert p99 is not None
         assert 0 <= p50 <= p99
-    messages = correlate.messages(found.packets)
+    messages = correlate.messages(result.packets)
     assert len(messages) == MESSAGES
     answered = messages.filter("answered")
     assert len(answered) > 0
@@ -164,10 +164,10 @@ def test_under_loss_every_record_is_explained(
             writes(n1, n2)
             lost = sum(dropped(node) for node in (n1, n2))
         sent = {node.name: counter(node, "sent_pkts") for node in (n1, n2)}
-    found = seen.join()
-    sums = found.sums
-    used_once(found.packets)
-    assert found.unexplained == sums["early"] == 0
+    result = seen.join()
+    sums = result.sums
+    used_once(result.packets)
+    assert result.unexplained == sums["early"] == 0
     assert sums["records"]["rejected"] == {}
     for name, nodes in sums["nodes"].items():
         assert nodes["tx"] == sent[name] - before[name]
@@ -182,7 +182,7 @@ def test_under_loss_every_record_is_explained(
     assert sums["records"]["rx_alone"] == {}
     assert sums["wire"]["frames"] == sums["records"]["rx"]
     assert sums["wire"]["again"] > 0
-    retransmitted(found.packets, trace.events, offset(seen.traces[0]))
+    retransmitted(result.packets, trace.events, offset(seen.traces[0]))
 
 
 def retransmitted(packets: pl.DataFrame, events: list[Event], wall_ns: int) -> None:

@@ -67,15 +67,15 @@ _CHOSEN = f"(more = settings.size == {MORE} ? {MESSAGE} : 0) ? {START} : 0"
 def testbed() -> Iterator[VethTestbed]:
     if os.getloadavg()[0] > MAX_LOAD:
         pytest.skip(f"real time needs an idle host, and its load is {os.getloadavg()[0]}")
-    with vethlab.boot(name="realtime", icount=False) as found:
-        for node in found.nodes:
+    with vethlab.boot(name="realtime", icount=False) as booted:
+        for node in booted.nodes:
             remove_device(node)
-        yield found
+        yield booted
 
 
 def known(run: Path) -> dict[str, list[float]]:
     """What the clients say that a message and the start took, ns, by repetition."""
-    found: dict[str, list[float]] = {metrics.MARGINAL: [], metrics.START: []}
+    costs: dict[str, list[float]] = {metrics.MARGINAL: [], metrics.START: []}
     for cell in sorted((run / layout.CELLS).iterdir()):
         record = json.loads((cell / layout.CELL).read_text())
         (step,) = (step for step in record["steps"] if step["size"] == MORE)
@@ -88,9 +88,9 @@ def known(run: Path) -> dict[str, list[float]]:
             )
         )
         each = (many[1] - few[1]) / (many[0] - few[0])
-        found[metrics.MARGINAL].append(each)
-        found[metrics.START].append(many[1] - each * many[0])
-    return found
+        costs[metrics.MARGINAL].append(each)
+        costs[metrics.START].append(many[1] - each * many[0])
+    return costs
 
 
 @pytest.mark.long
@@ -100,13 +100,13 @@ def test_a_known_program_s_slope_and_start(testbed: VethTestbed, tmp_path: Path)
     changed_pingpong.install([testbed.nodes[0].machine], source)
     words = {"transports": '["tcp"]', "count": COUNT, "probes": "[]", "sizes": f"{PLAIN}, {MORE}"}
     to = tmp_path / "run"
-    found = measure(testbed, to, "latency", name="known", times=REPETITIONS, **words)
+    measured = measure(testbed, to, "latency", name="known", times=REPETITIONS, **words)
     (run,) = to.iterdir()
     # every other message is the client's
     least = {metrics.MARGINAL: MESSAGE / 2, metrics.START: START}
     for kind, told in known(run).items():
         assert median(told) > least[kind] / 2
-        plain, more = (found.by_repetition("tcp", size, kind) for size in (PLAIN, MORE))
+        plain, more = (measured.by_repetition("tcp", size, kind) for size in (PLAIN, MORE))
         gaps = [after - before for before, after in zip(plain, more, strict=True)]
         off = [gap - known for gap, known in zip(gaps, told, strict=True)]
         grown, wrong = (paired.shift(paired.averages(some)).interval for some in (gaps, off))

@@ -38,10 +38,10 @@ def fetch_status(node: Node, *words: str) -> str:
 
 def expressions() -> list[str]:
     """The queries of the dashboard, as Grafana asks them with all of everything."""
-    found = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+    queries = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
     chosen = {variable["name"]: variable.get("allValue") for variable in _variables()}
     chosen["__rate_interval"] = "5m"
-    return [re.sub(r"\$(\w+)", lambda name: str(chosen[name[1]]), text) for text in found]
+    return [re.sub(r"\$(\w+)", lambda name: str(chosen[name[1]]), text) for text in queries]
 
 
 def _variables() -> list[dict[str, Any]]:

@@ -85,10 +85,10 @@ def studies(*, every: bool) -> Plan:
     """What gaiser2010's claims need and a collective, once; or a sample of every study."""
 
     def of(name: str, title: str, *transports: str) -> Benchmark:
-        [found] = [b for b in library.plan(name, quick=True).benchmarks if b.title == title]
+        [benchmark] = [b for b in library.plan(name, quick=True).benchmarks if b.title == title]
         # each size is a start of mpirun, which is what costs
         sizes = (4, 4096) if title == "latency" else (4096,)
-        return replace(found, transports=transports, sizes=sizes, iterations=10, timeout=200)
+        return replace(benchmark, transports=transports, sizes=sizes, iterations=10, timeout=200)
 
     some = (
         of("gaiser2010", "latency", "tcp", "rxe-v1", "rxe-v2"),
@@ -127,12 +127,12 @@ def test_a_sample_of_the_studies(rig: Rig, tmp_path: Path, every: bool) -> None:
         frames = rows.filter(pl.col("metric") == "wire.frames", pl.col("kind") == kind)
         sent = rows.filter(pl.col("metric") == "driver.sent_pkts")
         assert frames["value"].sum() == sent["value"].sum() > 0
-    found = answers(library.study("gaiser2010"), Results(table))
-    assert {a.claim.name: a.verdict for a in found if a.verdict is not Verdict.UNTESTED} == {
+    answered = answers(library.study("gaiser2010"), Results(table))
+    assert {a.claim.name: a.verdict for a in answered if a.verdict is not Verdict.UNTESTED} == {
         "soft-roce-locks-up": Verdict.DOES_NOT_HOLD
     }
     assert any(is_emulated(name) for name in table["accelerator"]) == any(
-        "emulated" in answer.because for answer in found
+        "emulated" in answer.because for answer in answered
     )
     record = json.loads(
         (outcome.path / "cells/mpibench-allreduce.rxe-v2.r01/cell.json").read_text()
@@ -260,7 +260,7 @@ def test_why_messages_differ(rig: Rig, tmp_path: Path) -> None:
 def messages(path: Path, size: int) -> list[tuple[float, bytes]]:
     """(seconds, source address) of TCP frames that carry at least so much, from a classic pcap."""
     data = path.read_bytes()
-    found, offset = [], 24
+    sent, offset = [], 24
     while offset < len(data):
         seconds, micros, captured, _ = struct.unpack_from("<IIII", data, offset)
         frame = data[offset + 16 : offset + 16 + captured]
@@ -268,8 +268,8 @@ def messages(path: Path, size: int) -> list[tuple[float, bytes]]:
         if frame[12:14] == b"\x08\x00" and frame[23] == 6:
             total = struct.unpack_from("!H", frame, 16)[0]
             if total - 20 - (frame[46] >> 4) * 4 >= size:
-                found.append((seconds + micros * 1e-6, frame[26:30]))
-    return found
+                sent.append((seconds + micros * 1e-6, frame[26:30]))
+    return sent
 
 
 def test_a_injected_delay_is_in_the_latency_and_on_the_wire(rig: Rig, tmp_path: Path) -> None:

@@ -57,11 +57,11 @@ def without(interface: str, nodes: list[Node]) -> Iterator[None]:
 @contextmanager
 def up(foreign_hosts: Path) -> Iterator[ssh_testbed.SshTestbed]:
     """Log in to the hosts of an inventory."""
-    found = ssh_testbed.up(inventory.load(foreign_hosts), transports=[TRANSPORTS["rxe-v2"]])
+    prepared = ssh_testbed.up(inventory.load(foreign_hosts), transports=[TRANSPORTS["rxe-v2"]])
     try:
-        yield found
+        yield prepared
     finally:
-        found.down()
+        prepared.down()
 
 
 def test_as_a_user_runs_it(foreign_hosts: Path, tmp_path: Path) -> None:

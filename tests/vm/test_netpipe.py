@@ -40,13 +40,13 @@ def test_medians_agree_within_their_intervals() -> None:
         sent = f"/sys/class/net/{testbed.nodes[0].link.netdev}/statistics/tx_bytes"
         before = int(machine.run(("cat", sent)).stdout)
         times = 100
-        found = netpipe.in_turn(testbed.nodes, SIZE, repetitions=6, times=times)
+        results = netpipe.in_turn(testbed.nodes, SIZE, repetitions=6, times=times)
         crossed = int(machine.run(("cat", sent)).stdout) - before
     finally:
         testbed.down()
     assert crossed >= 12 * netpipe.TRIALS * times * SIZE
-    one, other = spread(found.netpipe), spread(found.mpibench)
+    one, other = spread(results.netpipe), spread(results.mpibench)
     assert one.interval is not None
     assert other.interval is not None
-    assert one.interval.low <= other.interval.high, found
-    assert other.interval.low <= one.interval.high, found
+    assert one.interval.low <= other.interval.high, results
+    assert other.interval.low <= one.interval.high, results

@@ -132,6 +132,6 @@ def test_tools_in_a_plan(tmp_path: Path) -> None:
         ("rstream", "bandwidth", ["rxe-v2"]),
         ("fi_pingpong", "latency.mean", ["rxe-v1", "rxe-v2", "tcp"]),
     ):
-        found = table.filter(tool=tool, metric=metric)
-        assert sorted(found["transport"]) == over
-        assert min(found["value"]) > 0
+        rows = table.filter(tool=tool, metric=metric)
+        assert sorted(rows["transport"]) == over
+        assert min(rows["value"]) > 0

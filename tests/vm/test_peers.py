@@ -56,22 +56,22 @@ def traced(node: Node) -> Iterator[None]:
 
 def compare(nodes: Sequence[Node], transports: tuple[str, str], names: tuple[str, str]) -> None:
     """Run the tests on both nodes at once, each over its transport; assert equal outcomes."""
-    found = rdma_core_tests.compare((nodes[0], nodes[1]), (LINE, LINE), transports)
-    first, second = found.counts
+    comparison = rdma_core_tests.compare((nodes[0], nodes[1]), (LINE, LINE), transports)
+    first, second = comparison.counts
     print(f"{names[0]}: {dict(first)}; {names[1]}: {dict(second)}")
-    print(f"{names} that differed only at first: {found.unsteady}")
+    print(f"{names} that differed only at first: {comparison.unsteady}")
     assert first["pass"] >= 90, f"too few tests ran for a comparison: {dict(first)}"
-    assert not found.different, f"{names} differ every time: {found.different}"
+    assert not comparison.different, f"{names} differ every time: {comparison.different}"
 
 
 def gid_table(node: Node) -> list[tuple[str, str]]:
     """Return GIDs and their types in order, without the parts of addresses that differ by node."""
     port = f"/sys/class/infiniband/{DEVICE}/ports/1"
     # grep fails on entries without a GID; its output is still complete
-    found = gid.parse(
+    gids = gid.parse(
         node.run(["grep", "-rs", "", f"{port}/gids", f"{port}/gid_attrs/types"], check=False).stdout
     )
-    return [(f"{entry.index} {entry.address.exploded[:-1]}", entry.type) for entry in found]
+    return [(f"{entry.index} {entry.address.exploded[:-1]}", entry.type) for entry in gids]
 
 
 @pytest.mark.parametrize("transport", ["rxe-v1", pytest.param("rxe-v2", marks=pytest.mark.long)])

@@ -231,8 +231,8 @@ def test_a_user_without_root(testbed: QemuTestbed, ssh_config: Path, tmp_path: P
     assert len(cells) == 2
     for step in (step for cell in cells for step in cell["steps"]):
         assert step["frames"] is None
-        found = {check["check"]: check["found"] for check in step["proof"]["checks"]}
-        assert found["TCP segments sent"] > 0
+        by_check = {check["check"]: check["found"] for check in step["proof"]["checks"]}
+        assert by_check["TCP segments sent"] > 0
         assert step["proof"]["ok"]
     assert not list(outcome.path.rglob("wire.pcap"))
     assert "Nothing captured the link" in build(outcome.path).read_text()

@@ -33,9 +33,9 @@ def loop(node: Node, kind: str) -> tuple[Document, int]:
     document, said = of_command(node, compile_program(node, LOOP), kind, str(MILLISECONDS))
     check_sums(document)
     assert document["missing"] == []
-    found = re.fullmatch(r"\w+ (\d+) of (\d+) ns\n", said)
-    assert found, said
-    used, whole = int(found[1]), int(found[2])
+    match = re.fullmatch(r"\w+ (\d+) of (\d+) ns\n", said)
+    assert match, said
+    used, whole = int(match[1]), int(match[2])
     # a thread's clock includes the interrupts during its time
     counted = (
         share(document, owner="benchmark")
@@ -55,8 +55,8 @@ def interrupts(document: Document) -> int:
 def test_known_loops(n1: Node, context: str) -> None:
     """A loop's time is in its known context and belongs to the benchmark."""
     document, used = loop(n1, context)
-    found = share(document, context=context, owner="benchmark")
-    assert 0.9 * used - 1.2 * interrupts(document) < found < 1.2 * used, document
+    measured = share(document, context=context, owner="benchmark")
+    assert 0.9 * used - 1.2 * interrupts(document) < measured < 1.2 * used, document
 
 
 def test_known_softirq_work(n1: Node) -> None:
@@ -78,18 +78,18 @@ def test_rxe_moves_with_traffic(testbed: QemuTestbed) -> None:
         n1.run(["sleep", "1"])
     check_sums(idle)
     assert share(idle, owner="benchmark") == 0
-    found = []
+    shares = []
     for messages in (100, 3200):
         with rxecpu(n1, "--comm", "ib_send_bw", "--device", DEVICE) as document:
             traffic.perftest("ib_send_bw", n1, n2, size=4096, iterations=messages)
         check_sums(document)
-        found.append(share(document, owner="rxe"))
+        shares.append(share(document, owner="rxe"))
         # the receive handler runs in softirq; the tasks in work items, on 6.1 in tasklets and calls
         assert sum(share(document, context=context, owner="rxe") for context in TASKS) > 0
         assert share(document, context="softirq.net_rx", owner="rxe") > 0
         assert share(document, owner="benchmark") > 0
-    assert share(idle, owner="rxe") < 0.05 * found[0]
-    assert found[1] > 2 * found[0]
+    assert share(idle, owner="rxe") < 0.05 * shares[0]
+    assert shares[1] > 2 * shares[0]
 
 
 def test_tcp(testbed: QemuTestbed) -> None:

@@ -21,12 +21,12 @@ FILE = "/tmp/rxecpu.folded"
 
 def folded(text: str) -> Counter[tuple[str, ...]]:
     """The stacks by their frames, in microseconds; every line is one that flamegraph.pl reads."""
-    found: Counter[tuple[str, ...]] = Counter()
+    counts: Counter[tuple[str, ...]] = Counter()
     for line in text.splitlines():
         match = re.fullmatch(r"([^ \x00-\x1f]+) (\d+)", line)
         assert match, line
-        found[tuple(match[1].split(";"))] += int(match[2])
-    return found
+        counts[tuple(match[1].split(";"))] += int(match[2])
+    return counts
 
 
 def whole(stacks: Counter[tuple[str, ...]], *frames: str) -> int:

@@ -79,10 +79,10 @@ def check_packet(packet: Packet, node: str) -> None:
     assert bth[9:12] == int(fields["psn"]).to_bytes(3, "big")
 
 
-def classes(found: list[Packet]) -> Counter[str]:
+def classes(packets: list[Packet]) -> Counter[str]:
     """Return packets by rxestat's opcode class."""
     return Counter(
-        packet.fields["op"].removeprefix("RC_").removesuffix("_ONLY") for packet in found
+        packet.fields["op"].removeprefix("RC_").removesuffix("_ONLY") for packet in packets
     )
 
 
@@ -152,9 +152,9 @@ def test_a_thousand_writes(testbed: QemuTestbed, tmp_path: Path) -> None:
         assert len(dissected) == len(capture.packets)
 
 
-def keys(found: Iterable[Packet]) -> Counter[tuple[int, str]]:
+def keys(packets: Iterable[Packet]) -> Counter[tuple[int, str]]:
     """Return packets without the fields in which two recordings may differ."""
-    return Counter((packet.direction, packet.frame.hex()) for packet in found)
+    return Counter((packet.direction, packet.frame.hex()) for packet in packets)
 
 
 def in_time(capture: Capture) -> list[Packet]:
@@ -179,28 +179,28 @@ def test_filters_sampling_and_snap_length(testbed: QemuTestbed, tmp_path: Path) 
         counted.wait_for_line("rxedump: ready", timeout=120)
         traffic.perftest("ib_write_bw", n1, n2, size=64, iterations=300)
         assert counted.wait(timeout=120).returncode == 0, "--count did not end it"
-        found = {name: dump.stop(tmp_path) for name, dump in dumps.items()}
-    everything = found["all"]
+        dumped = {name: dump.stop(tmp_path) for name, dump in dumps.items()}
+    everything = dumped["all"]
     assert classes(everything.sent())["RDMA_WRITE"] == 300
-    assert keys(found["writes"].packets) == keys(
+    assert keys(dumped["writes"].packets) == keys(
         packet for packet in everything.sent() if "_WRITE_" in packet.comment
     )
-    assert keys(found["acks"].packets) == keys(
+    assert keys(dumped["acks"].packets) == keys(
         packet for packet in everything.received() if "_ACKNOWLEDGE " in packet.comment
     )
-    assert not found["stranger"].packets
+    assert not dumped["stranger"].packets
 
     chosen = [
         packet
         for packet in everything.packets
         if int(packet.fields["psn"]) * 2654435769 % 2**32 < 2**32 // 10
     ]
-    assert keys(found["sample"].packets) == keys(chosen)
+    assert keys(dumped["sample"].packets) == keys(chosen)
     assert 25 <= classes(chosen)["RDMA_WRITE"] <= 35, "consecutive PSNs are not spread evenly"
-    assert found["sample"].session["sample"] == "10"
-    assert b"sample 1 in 10" in found["sample"].interfaces[0][11]
+    assert dumped["sample"].session["sample"] == "10"
+    assert b"sample 1 in 10" in dumped["sample"].interfaces[0][11]
 
-    cut = found["snap"]
+    cut = dumped["snap"]
     assert cut.interfaces[0][0] == (60).to_bytes(4, "little")
     for packet, whole in zip(in_time(cut), in_time(everything), strict=True):
         assert packet.frame == whole.frame[:60]
@@ -421,9 +421,9 @@ def test_stock_driver(testbed: QemuTestbed, tmp_path: Path) -> None:
     # 7.x preempts the probes of functions; the file counts packets without stages
     lost = capture.counters()["lost"]
     assert lost == 0 or LINE == "7.x"
-    found = len(capture.sent()), len(capture.received())
-    assert all(one <= all_of for one, all_of in zip(found, moved, strict=True))
-    assert sum(moved) - lost <= sum(found)
+    dumped = len(capture.sent()), len(capture.received())
+    assert all(one <= all_of for one, all_of in zip(dumped, moved, strict=True))
+    assert sum(moved) - lost <= sum(dumped)
     for packet in capture.sent():
         assert list(packet.stages) == [s for s in TX_STAGES if f"tx.{s}" not in missing]
     for packet in capture.received():

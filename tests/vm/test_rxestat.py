@@ -111,9 +111,9 @@ def test_qpn_filter(testbed: QemuTestbed) -> None:
     command = ["stdbuf", "-oL", "ibv_rc_pingpong", "-d", DEVICE, "-s", "64", "-n", "10"]
     command += ["-p", "18516", "-g"]
     with traffic.server(n1, [*command, traffic.gid_index(n1)], port=18516) as pingpong:
-        found = re.search(r"QPN 0x([0-9a-f]+)", pingpong.wait_for_line("QPN", timeout=60))
-        assert found
-        wanted = str(int(found[1], 16))
+        match = re.search(r"QPN 0x([0-9a-f]+)", pingpong.wait_for_line("QPN", timeout=60))
+        assert match
+        wanted = str(int(match[1], 16))
         with watching(n1, options=("--qpn", wanted)) as (chosen,), watching(n1) as (all_of_them,):
             ping_pong(n1, n2, size=64, iterations=20)
             n2.run([*command, traffic.gid_index(n2), n1.link.ipv4], timeout=120)

@@ -44,11 +44,11 @@ def pair(shared_testbed: QemuTestbed) -> Iterator[Pair]:
 
 def kinds(document: Document, event: str) -> Counter[tuple[str, str, str]]:
     """Return the packets of an event by device, service and opcode class."""
-    found: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
     for row in document["packets"]:
         if row["event"] == event:
-            found[row["dev"], row["service"], row["opcode_class"]] += row["count"]
-    return found
+            counts[row["dev"], row["service"], row["opcode_class"]] += row["count"]
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_on_demand_paging_is_counted_apart(n1: Node, pair: Pair) -> None:
     finally:
         table.kill()
     check_rows(document, sleeps=True)
-    found = slept(document)
+    asleep = slept(document)
     # the request whose answer waits for the page, and the answer
-    assert set(found) == {("done", "RDMA_READ_REQUEST"), ("tx", "RDMA_READ_RESPONSE")}
-    assert set(found.values()) == {reads}
+    assert set(asleep) == {("done", "RDMA_READ_REQUEST"), ("tx", "RDMA_READ_RESPONSE")}
+    assert set(asleep.values()) == {reads}
     printed = re.findall(r"(\w+): \d+ packets.*, (\d+) left out \(on-demand paging\)", text)
     assert sorted(printed) == [("finished", str(reads)), ("sent", str(reads))]
 

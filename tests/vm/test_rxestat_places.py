@@ -138,9 +138,9 @@ def test_more_queue_pairs_than_there_is_room(n1: Node, pair: Pair) -> None:
     finally:
         watch.process.kill()
     assert json.loads(done.stdout)["packets"] == []
-    found = re.search(r"rxestat: (\d+) queue pairs are left out: 262144 are followed", done.stderr)
-    assert found, done.stderr
-    assert int(found[1]) == 2
+    match = re.search(r"rxestat: (\d+) queue pairs are left out: 262144 are followed", done.stderr)
+    assert match, done.stderr
+    assert int(match[1]) == 2
 
 
 HOSTILE = "bad \x1b[31m\\x1b\xe9"
@@ -155,15 +155,16 @@ rmdir "{GROUP}/$0"
 def grouped(document: Document) -> dict[str, int]:
     """WRITEs sent by each group that sent some; the other events have the same numbers."""
     sent = by_group(document, "tx")
-    found = {name: counts["RDMA_WRITE"] for name, counts in sent.items()}
+    by_group_name = {name: counts["RDMA_WRITE"] for name, counts in sent.items()}
     for event in ("tx", "rx", "done"):
         expected = {
-            name: {"RDMA_WRITE": writes, "ACKNOWLEDGE": writes} for name, writes in found.items()
+            name: {"RDMA_WRITE": writes, "ACKNOWLEDGE": writes}
+            for name, writes in by_group_name.items()
         }
         assert by_group(document, event) == expected, event
     for row in document["rows"]:
-        assert row["group"] in found
-    return found
+        assert row["group"] in by_group_name
+    return by_group_name
 
 
 def own_places(node: Node) -> tuple[str, str]:
@@ -191,7 +192,7 @@ def test_groups(n1: Node, pair: Pair) -> None:
         n1.run([*INTO_GROUP, "env", "ACK_TIMEOUT=20", PROGRAM, *DENIED], timeout=180)
         inode = int(n1.run(["stat", "-c", "%i", f"/run/netns/{NETNS}"]).stdout)
         whole = plain.stop()
-        found = {key: watch.stop() for key, watch in each.items()}
+        by_key = {key: watch.stop() for key, watch in each.items()}
         both = filtered.stop()
     finally:
         for watch in watches:
@@ -199,12 +200,12 @@ def test_groups(n1: Node, pair: Pair) -> None:
     hostile = f"{GROUP.removeprefix('/sys/fs/cgroup')}/{HOSTILE_SHOWN}"
     denied = packets(whole, "tx")["RDMA_WRITE"] - (2 + 3 + 5 + 9 + 4 + 6) * CHAIN
     assert denied > 0
-    assert grouped(found["cgroup"]) == {
+    assert grouped(by_key["cgroup"]) == {
         cgroup: (2 + 3) * CHAIN,
         INNER_PATH: (5 + 9) * CHAIN + denied,
         hostile: (4 + 6) * CHAIN,
     }
-    assert grouped(found["netns"]) == {
+    assert grouped(by_key["netns"]) == {
         netns: (2 + 5 + 4 + 6) * CHAIN + denied,
         f"net:[{inode}]": (3 + 9) * CHAIN,
     }
@@ -212,18 +213,18 @@ def test_groups(n1: Node, pair: Pair) -> None:
         netns: (5 + 4 + 6) * CHAIN + denied,
         f"net:[{inode}]": 9 * CHAIN,
     }
-    for key, document in found.items():
+    for key, document in by_key.items():
         assert (document["group_by"], document["qps_beyond"], document["lost"]) == (key, 0, 0)
         for direction in ("tx", "rx"):
             assert stage_counts(document, direction) == stage_counts(whole, direction)
-    ids = [row["id"] for row in found["cgroup"]["groups"] if row["group"] == hostile]
+    ids = [row["id"] for row in by_key["cgroup"]["groups"] if row["group"] == hostile]
     assert len(set(ids)) == 2
-    names = {row["id"]: row["name"] for row in found["netns"]["groups"]}
+    names = {row["id"]: row["name"] for row in by_key["netns"]["groups"]}
     assert names == {inode: NETNS, int(netns[5:-1]): None}
     naks = {"dev": "rxe_b", "event": "nak", "reason": "sent", "count": 1}
     assert naks in whole["losses"]
-    assert {"group": INNER_PATH, **naks} in found["cgroup"]["losses"]
-    assert {"group": netns, **naks} in found["netns"]["losses"]
+    assert {"group": INNER_PATH, **naks} in by_key["cgroup"]["losses"]
+    assert {"group": netns, **naks} in by_key["netns"]["losses"]
     assert "group_by" not in whole
 
 
@@ -392,7 +393,7 @@ def test_queue_pairs_that_exist(n1: Node, pair: Pair) -> None:
         chosen = ("--cgroup", GROUP), ("--netns", NETNS), ("--group", "cgroup"), ("--pid", pid)
         shown, hidden, grouped, process = (rxetop(n1, *options) for options in chosen)
     assert packets(document, "tx").total() == packets(by_pid, "tx").total() == moved
-    assert {name: found.total() for name, found in by_group(groups, "tx").items()} == {
+    assert {name: counts.total() for name, counts in by_group(groups, "tx").items()} == {
         INNER_PATH: moved
     }
     assert packets(nothing, "tx").total() == 0

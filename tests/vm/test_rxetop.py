@@ -100,12 +100,12 @@ def test_latency_of_work_requests(testbed: QemuTestbed) -> None:
     middle = sorted(samples)[len(samples) // 2]
     assert middle - max(OUTSIDE, middle / 4) < row["p50_ns"] < 1.15 * middle, (middle, row)
 
-    found = rows_of(documents, qpn=qpns["local"], dev=DEVICE)
-    assert {row["command"] for row in found} == {"ib_read_lat"}
-    assert {row["pid"] for row in found} == {pid}
-    assert {row["type"] for row in found} <= {"RC", None}
-    assert "RTS" in {row["state"] for row in found}
-    last = found[-1]
+    rows = rows_of(documents, qpn=qpns["local"], dev=DEVICE)
+    assert {row["command"] for row in rows} == {"ib_read_lat"}
+    assert {row["pid"] for row in rows} == {pid}
+    assert {row["type"] for row in rows} <= {"RC", None}
+    assert "RTS" in {row["state"] for row in rows}
+    last = rows[-1]
     assert last["peer"] == {"address": n2.link.ipv4, "qpn": qpns["remote"]}
     total = last["total"]
     assert total["requests"] == READS
@@ -114,12 +114,12 @@ def test_latency_of_work_requests(testbed: QemuTestbed) -> None:
     assert total["retransmissions"] == total["timeouts"] == 0
     assert total["drops"] == {}
     assert total["task_ns"] > 0
-    assert all(0 <= row["cpu"] <= 1.05 for row in found)
-    followed = sum(row["request_latency"]["count"] for row in found)
+    assert all(0 <= row["cpu"] <= 1.05 for row in rows)
+    followed = sum(row["request_latency"]["count"] for row in rows)
     assert READS - READS // 20 <= followed <= READS
     # ICRCs of what was sent
-    assert sum(row["stage_time"]["count"] for row in found) == READS
-    busy = [row["request_latency"] for row in found if row["request_latency"]["count"]]
+    assert sum(row["stage_time"]["count"] for row in rows) == READS
+    busy = [row["request_latency"] for row in rows if row["request_latency"]["count"]]
     for latency in busy:
         assert latency["p50_ns"] <= latency["p99_ns"] <= latency["p999_ns"]
         assert row["min_ns"] <= latency["p50_ns"]

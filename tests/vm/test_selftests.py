@@ -63,7 +63,7 @@ def test_equal_to_stock(
 ) -> None:
     """Every test of the kernel's list has the same outcome on both drivers; some pass."""
     listing = (programs / "rdma/Makefile").read_text()
-    found: dict[str, list[str]] = {}
+    outcomes: dict[str, list[str]] = {}
     with boot(name="selftests", prepared=False) as testbed, ThreadPoolExecutor() as pool:
         nodes = testbed.nodes
         drivers = [artifacts.driver(LINE, variant) for variant in ("stock", "instrumented")]
@@ -73,13 +73,13 @@ def test_equal_to_stock(
         with healthy(nodes, "selftests"):
             for program in re.findall(r"\brxe_\w+\.sh\b", listing):
                 for _ in range(TRIES):
-                    found[program] = list(pool.map(outcome, nodes, [program] * 2))
-                    if len(set(found[program])) == 1:
+                    outcomes[program] = list(pool.map(outcome, nodes, [program] * 2))
+                    if len(set(outcomes[program])) == 1:
                         break
     with capsys.disabled():
         print()
-        for program, pair in found.items():
+        for program, pair in outcomes.items():
             print(program, *dict.fromkeys(pair), sep=": ")
-    different = {program: pair for program, pair in found.items() if len(set(pair)) != 1}
+    different = {program: pair for program, pair in outcomes.items() if len(set(pair)) != 1}
     assert not different
-    assert Counter(pair[0].split(";")[0] for pair in found.values())["pass"] >= 1
+    assert Counter(pair[0].split(";")[0] for pair in outcomes.values())["pass"] >= 1

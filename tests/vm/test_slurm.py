@@ -66,8 +66,11 @@ def cluster() -> Iterator[Cluster]:
     with vmlab.boot(name="slurm", prepared=True, line=line) as testbed:
         programs = [artifacts.mpibench(line), artifacts.probe(linktap.TAP, line)]
         at_once(lambda node: install_probes(node, programs), testbed.nodes)
-        with vmlab.healthy(testbed.nodes, "slurm"), slurm_machines.running(testbed.nodes) as found:
-            yield found
+        with (
+            vmlab.healthy(testbed.nodes, "slurm"),
+            slurm_machines.running(testbed.nodes) as started,
+        ):
+            yield started
 
 
 def steps(cluster: Cluster, plan: str, folder: Path, **environment: str) -> list[dict[str, Any]]:
@@ -80,20 +83,20 @@ def steps(cluster: Cluster, plan: str, folder: Path, **environment: str) -> list
     done = cluster.run(*ALLOCATED, *ROCELAB, *words, **environment, timeout=1800)
     assert done.returncode == 0, done.stderr + done.stdout
     cells = [json.loads(path.read_text()) for path in folder.glob("*/cells/*/cell.json")]
-    found = [step for cell in cells for step in cell["steps"]]
-    for step in found:
+    all_steps = [step for cell in cells for step in cell["steps"]]
+    for step in all_steps:
         assert step["proof"]["ok"]
         assert step["frames"]["roce_data"] > 0
         assert set(step["ends"]) == {"alpha", "beta"}
-    return found
+    return all_steps
 
 
 def test_soft_roce(cluster: Cluster, tmp_path: Path) -> None:
     """Perftest, MPI by `srun --mpi=pmix`, a file, and a command, each proven by the wire."""
-    found = steps(cluster, HEAD + PAIRS + pingpong_command.BENCHMARK + MPI, tmp_path)
-    launchers = [step["mpi"]["launcher"].split()[0] for step in found if "mpi" in step]
+    measured = steps(cluster, HEAD + PAIRS + pingpong_command.BENCHMARK + MPI, tmp_path)
+    launchers = [step["mpi"]["launcher"].split()[0] for step in measured if "mpi" in step]
     assert launchers == ["srun"] * 3
-    assert len(found) == 6
+    assert len(measured) == 6
     (run,) = tmp_path.glob("*-slurm-rxe")
     stages = {name for name in results_table.load(run)["metric"] if name.startswith("stage.")}
     assert {"stage.tx.icrc.mean", "stage.rx.icrc.mean"} <= stages
@@ -101,8 +104,8 @@ def test_soft_roce(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_mpirun(cluster: Cluster, tmp_path: Path) -> None:
     """Srun starts the daemons of mpirun."""
-    found = steps(cluster, HEAD + MPI, tmp_path, SLURM_MPI_TYPE="none")
-    assert [step["mpi"]["launcher"] for step in found] == ["mpirun"] * 3
+    measured = steps(cluster, HEAD + MPI, tmp_path, SLURM_MPI_TYPE="none")
+    assert [step["mpi"]["launcher"] for step in measured] == ["mpirun"] * 3
 
 
 def test_which_network_is_not_clear(cluster: Cluster, tmp_path: Path) -> None:

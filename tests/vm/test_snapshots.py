@@ -79,10 +79,10 @@ def test_two_testbeds_of_one_snapshot_side_by_side() -> None:
         assert all("n1 and n2 restored in" in " ".join(lines) for lines in said)
         nodes = [node for testbed in both for node in testbed.nodes]
         for what in _UNIQUE:
-            found = [unique(node)[what] for node in nodes]
+            values = [unique(node)[what] for node in nodes]
             # the two nodes of a testbed share their login key
             wanted = 2 if what in ("host key", "authorized key") else 4
-            assert len(set(found)) == wanted, what
+            assert len(set(values)) == wanted, what
         # 512 numbers for each of two machines
         assert len({tuple(first_queue_pair(node) for node in one.nodes) for one in both}) == 2
         for node in nodes:

@@ -30,15 +30,15 @@ from vmlab import LINE, silent_consoles
 
 def processes(word: str) -> list[str]:
     """Return command lines that contain a word."""
-    found = []
+    lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except (FileNotFoundError, ProcessLookupError):
             continue
         if word in line:
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 def gone(name: str) -> bool:

@@ -281,8 +281,8 @@ class Wire:
     def counters(self) -> Counter[str]:
         """Return the sum over both nodes."""
         names = ("sent_pkts", "rcvd_pkts", "rcvd_drops", "completer_retry_err")
-        found = [counted(node, *names) for node in self.nodes]
-        return Counter({name: sum(one[name] for one in found) for name in names})
+        by_node = [counted(node, *names) for node in self.nodes]
+        return Counter({name: sum(one[name] for one in by_node) for name in names})
 
     def __enter__(self) -> Wire:
         self.capture.__enter__()

@@ -132,8 +132,8 @@ def test_above(pair: Pair, tmp_path: Path, kind: str) -> None:
         for version in ("v1", "v2"):
             traffic(pair, f"{version}-ipv4")
     for version in ("v1", "v2"):
-        found = [is_roce(frame, version) for frame in witness.frames(path)]
-        assert sum(found) >= 2 * len(RUNS), version
+        judged = [is_roce(frame, version) for frame in witness.frames(path)]
+        assert sum(judged) >= 2 * len(RUNS), version
     witness.check_v1(path, sum(is_roce(frame, "v1") for frame in witness.frames(path)))
 
 

@@ -188,13 +188,13 @@ def test_one_clock_tells_each_way_apart(testbed: VethTestbed, machine: Node, tmp
 def test_the_loop_counts_events(machine: Node) -> None:
     """rcloop reads a counter of each processor; an emulated one has no cycles, but a clock."""
     words = (vethlab.LOOP, "rxe0", "rxe1", "64", "40")
-    found = [
+    loops = [
         dict(pair.split("=") for pair in machine.run((*words, *event)).stdout.split())
         for event in ((), ("cpu-clock",))
     ]
-    assert "median_cycles" not in found[0]
-    assert float(found[1]["median_cpu-clock"]) == pytest.approx(
-        float(found[1]["median_ns"]), rel=0.2
+    assert "median_cycles" not in loops[0]
+    assert float(loops[1]["median_cpu-clock"]) == pytest.approx(
+        float(loops[1]["median_ns"]), rel=0.2
     )
     refused = machine.run((*words, "branches"), check=False)
     assert "no event branches" in refused.stderr

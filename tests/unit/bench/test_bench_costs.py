@@ -37,11 +37,11 @@ def test_additions_are_within_one_load(costs: ModuleType) -> None:
 
 
 def test_a_missed_target_names_the_largest_contributor(costs: ModuleType) -> None:
-    found = samples(costs)
+    sampled = samples(costs)
     document = {"probe_ns": {"tx": 200.0, "xmit": 50.0, "rx": 100.0, "done": None}}
-    parts = costs.parts_of(found, document)
+    parts = costs.parts_of(sampled, document)
     assert dict(parts[costs.STAT])["rxestat's programs"] == 700
-    bounds = {target.what: target for target in costs.targets(found, parts)}
+    bounds = {target.what: target for target in costs.targets(sampled, parts)}
     assert dict(parts[costs.OFF]) == {
         "the fixes of the stock driver": 35,
         "the events' branches": 25,
@@ -53,6 +53,6 @@ def test_a_missed_target_names_the_largest_contributor(costs: ModuleType) -> Non
     assert not share.met
     assert share.contributor.endswith(": 2,000")
     assert bounds["rxestat, of bpftrace"].met
-    printed = costs.text(64, "instructions", found, list(bounds.values()))
+    printed = costs.text(64, "instructions", sampled, list(bounds.values()))
     assert "MISSED; largest contributor: the driver's clock reads" in printed
     assert "+3,000" in printed

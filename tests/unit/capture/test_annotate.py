@@ -37,23 +37,23 @@ def words(text: str) -> Words:
 
 def verdicts(path: Path) -> dict[int, Words]:
     """The analyzer's comment on each frame, by frame number."""
-    found = {}
+    by_packet = {}
     for number, block in enumerate(packets(path.read_bytes()), 1):
         mine = [text for text in ours(block) if " node=" not in text]
         assert len(mine) <= 1
         if mine:
-            found[number] = words(mine[0])
-    return found
+            by_packet[number] = words(mine[0])
+    return by_packet
 
 
-def value_of(found: dict[int, Words], key: str) -> dict[int, str]:
-    return {number: value for number, pairs in found.items() for k, value in pairs if k == key}
+def value_of(by_packet: dict[int, Words], key: str) -> dict[int, str]:
+    return {number: value for number, pairs in by_packet.items() for k, value in pairs if k == key}
 
 
 def check_against_analysis(source: Path, made: Path, report: dict[str, Any]) -> None:
     """Check that statuses, findings and messages equal those of `rocelab analyze`."""
     analysis = capture.read(str(source), options=capture.Options(max_findings=100_000))
-    found = verdicts(made)
+    by_packet = verdicts(made)
     sums: Counter[str] = Counter()
     for connection in analysis.result["connections"]:
         for row in connection["directions"]:
@@ -64,7 +64,7 @@ def check_against_analysis(source: Path, made: Path, report: dict[str, Any]) -> 
             sums["gaps"] += row["gaps"]
             sums["nak"] += sum(row["naks"].values())
             sums["rnr_nak"] += row["rnr"]
-    statuses = Counter(value_of(found, "psn_status").values())
+    statuses = Counter(value_of(by_packet, "psn_status").values())
     assert statuses == Counter(report["psn_status"])
     gaps = statuses["gap"] + statuses["answer_gap"]
     told = {**statuses, "gaps": gaps}
@@ -77,7 +77,7 @@ def check_against_analysis(source: Path, made: Path, report: dict[str, Any]) -> 
     )  # fmt: skip
     written = Counter(
         (number, value[:520])
-        for number, pairs in found.items() for key, value in pairs if key == "finding"
+        for number, pairs in by_packet.items() for key, value in pairs if key == "finding"
     )  # fmt: skip
     assert written == expected
     assert report["findings"] == sum(expected.values())
@@ -86,7 +86,7 @@ def check_against_analysis(source: Path, made: Path, report: dict[str, Any]) -> 
     table = pl.DataFrame(analysis.messages)
     whole = {f"{a}..{b}": n for a, b, n in
              table.select("first_packet", "last_packet", "packets").iter_rows()}  # fmt: skip
-    shown = Counter(value_of(found, "message").values())
+    shown = Counter(value_of(by_packet, "message").values())
     # whether a message comes to nothing is not known yet where its packets are
     fails = any(row["rule"] in {"retry-exceeded", "nak"} for row in analysis.result["findings"])
     assert shown == Counter(whole) or (fails and shown > Counter(whole))
@@ -131,16 +131,16 @@ def test_a_response_names_its_request(tmp_path: Path) -> None:
         captured = lossy_wire.Wire(plan).run()
         source.write_bytes(files.pcap(captured))
         annotate(source, [], made)
-        found = verdicts(made)
-        statuses = value_of(found, "psn_status")
+        by_packet = verdicts(made)
+        statuses = value_of(by_packet, "psn_status")
         spans = {packet.psn: packet.span for packet in plan.packets}
         rows = pl.DataFrame(capture.read(str(source)).packets)
         psn = dict(rows.select("packet", "psn").iter_rows())
         again = {psn[number] for number, word in statuses.items()
                  if word.startswith("retransmission") or word == "duplicate"}  # fmt: skip
-        for number, to in value_of(found, "response_to").items():
+        for number, to in value_of(by_packet, "response_to").items():
             request = int(to)
-            ns = int(dict(found[number])["response_ns"])
+            ns = int(dict(by_packet[number])["response_ns"])
             assert ns == captured[number - 1][0] - captured[request - 1][0]
             asked, answered = psn[request], psn[number]
             # an ACK names the last packet that it answers or a later one; a READ has many responses

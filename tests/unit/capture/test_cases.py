@@ -87,8 +87,8 @@ def test_case(name: str) -> None:
     expected = CASES[name]
     result = analyze(name, go_back_n=expected.go_back_n)
     rows = result["findings"]
-    found = [(row["rule"], row["severity"], row["ambiguous"], row["count"]) for row in rows]
-    assert found == expected.findings
+    findings = [(row["rule"], row["severity"], row["ambiguous"], row["count"]) for row in rows]
+    assert findings == expected.findings
     assert expected.says in (rows[-1]["detail"] if rows else "")
     assert [row["kind"] for row in result["conditions"]] == expected.conditions
     assert len(result["connections"]) == expected.connections

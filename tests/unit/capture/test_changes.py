@@ -29,8 +29,8 @@ def result_of(name: str) -> dict[str, Any]:
 
 
 def rows(before: str, after: str) -> dict[tuple[str, str | None], str]:
-    found = changes.compare(result_of(before), result_of(after))
-    return {(row.cause, row.where): str(row.change) for row in found.rows}
+    comparison = changes.compare(result_of(before), result_of(after))
+    return {(row.cause, row.where): str(row.change) for row in comparison.rows}
 
 
 def test_a_cause_is_new_or_gone() -> None:
@@ -58,9 +58,9 @@ def test_a_loss_on_the_other_side_is_as_bad() -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_cause_has_a_name_that_can_be_chosen(name: str) -> None:
-    found = causes.of(result_of(name))
-    assert {one.name for one in found} <= set(causes.NAMES)
-    assert len({(one.name, one.where) for one in found}) == len(found)
+    causes_of_it = causes.of(result_of(name))
+    assert {one.name for one in causes_of_it} <= set(causes.NAMES)
+    assert len({(one.name, one.where) for one in causes_of_it}) == len(causes_of_it)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_the_exit_code_of_two_captures() -> None:
 
 def test_json() -> None:
     before, after = CAPTURES / "fault-drop-behind.pcap", CAPTURES / "timeout.pcap"
-    found = json.loads(run(after, "--against", before, "--json", "--fail-on", "loss").stdout)
-    assert found["schema"] == changes.SCHEMA
-    assert found["before"]["files"] == [str(before)]
-    assert found["after"]["verdict"][0]["cause"] == "loss"
-    assert found["worse"] == ["loss", "timeout"]
-    assert found["failed"] == ["loss"]
-    loss = found["causes"][0]
+    document = json.loads(run(after, "--against", before, "--json", "--fail-on", "loss").stdout)
+    assert document["schema"] == changes.SCHEMA
+    assert document["before"]["files"] == [str(before)]
+    assert document["after"]["verdict"][0]["cause"] == "loss"
+    assert document["worse"] == ["loss", "timeout"]
+    assert document["failed"] == ["loss"]
+    loss = document["causes"][0]
     assert (loss["cause"], loss["where"], loss["change"]) == ("loss", "10.0.0.2", "more")
     assert loss["before"]["lost_ns"] == 9000
     assert loss["before"]["share"] == pytest.approx(9000 / 25_600)
@@ -114,14 +114,14 @@ def test_the_table_is_for_people(tmp_path: Path) -> None:
 )
 def test_what_a_comparison_has_no_place_for_is_refused(words: list[str]) -> None:
     one = CAPTURES / "timeout.pcap"
-    found = run(one, "--against", one, *words)
-    assert isinstance(found.exception, UsageError)
+    result = run(one, "--against", one, *words)
+    assert isinstance(result.exception, UsageError)
 
 
 @pytest.mark.parametrize("fail_on", ["nothing", ",", "loss,\x1b"])
 def test_an_unknown_cause_is_refused(fail_on: str) -> None:
-    found = run(CAPTURES / "timeout.pcap", "--fail-on", fail_on)
-    assert isinstance(found.exception, UsageError)
+    result = run(CAPTURES / "timeout.pcap", "--fail-on", fail_on)
+    assert isinstance(result.exception, UsageError)
 
 
 @pytest.mark.slow

@@ -72,13 +72,13 @@ def analyzed(tmp_path: Path, data: bytes) -> dict[str, Any]:
 
 def judged(result: dict[str, Any]) -> tuple[Any, ...]:
     """All that must not depend on the number of looks."""
-    found = [(row["rule"], row["count"], row["ambiguous"]) for row in result["findings"]]
+    findings = [(row["rule"], row["count"], row["ambiguous"]) for row in result["findings"]]
     rows = [
         (row["packets"], row["messages"], row["goodput_bytes"], row["latency_ns"])
         for connection in result["connections"]
         for row in connection["directions"]
     ]
-    return found, rows
+    return findings, rows
 
 
 @pytest.mark.parametrize("again", [-1, 7])

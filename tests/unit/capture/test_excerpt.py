@@ -30,13 +30,13 @@ def results(paths: Sequence[Path], options: Options, folder: Path) -> tuple[obje
     for path, excerpt in zip(paths, excerpts, strict=True):
         write_excerpt(path, excerpt, ports=options.ports, icrc=options.icrc, captures=len(paths))
     names = [str(path) for path in paths]
-    found: list[object] = []
+    outcomes: list[object] = []
     for inputs, is_excerpt in ((names, False), ([str(path) for path in excerpts], True)):
         try:
-            found.append(analyze(inputs, options, names=names, excerpts=is_excerpt).result)
+            outcomes.append(analyze(inputs, options, names=names, excerpts=is_excerpt).result)
         except UsageError as error:
-            found.append((error.what, error.cause, error.action))
-    return found[0], found[1]
+            outcomes.append((error.what, error.cause, error.action))
+    return outcomes[0], outcomes[1]
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)

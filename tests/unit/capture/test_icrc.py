@@ -41,8 +41,8 @@ def test_scapy_agrees_on_random_v2_packets(tmp_path: Path) -> None:
             / Raw(payload)
         )
         packets.append(bytes(packet))
-    found = verdict(tmp_path / "scapy.pcap", packets)
-    assert (found["ok"], found["bad"]) == (200, 0)
+    counts = verdict(tmp_path / "scapy.pcap", packets)
+    assert (counts["ok"], counts["bad"]) == (200, 0)
 
 
 @pytest.mark.parametrize("kind", ["v1", "v2_ipv4", "v2_ipv6"])
@@ -56,8 +56,8 @@ def test_generator_agrees(kind: str, tmp_path: Path) -> None:
         payload = draw.randbytes(draw.randrange(1200))
         wire = frames.transport("RC_SEND_ONLY", 17, draw.randrange(1 << 24), b"", payload)
         packets.append(frames.frame(net, "a", wire))
-    found = verdict(tmp_path / "generated.pcap", packets)
-    assert (found["ok"], found["bad"]) == (200, 0)
+    counts = verdict(tmp_path / "generated.pcap", packets)
+    assert (counts["ok"], counts["bad"]) == (200, 0)
 
 
 @pytest.mark.parametrize("kind", ["v1", "v2_ipv4", "v2_ipv6"])
@@ -81,9 +81,9 @@ def test_every_flipped_bit_is_detected_or_masked(kind: str, tmp_path: Path) -> N
         if at in shape:
             continue
         flipped = [good[:at] + bytes([good[at] ^ 1 << bit]) + good[at + 1 :] for bit in range(8)]
-        found = verdict(tmp_path / "flip.pcap", flipped)
+        counts = verdict(tmp_path / "flip.pcap", flipped)
         right = 8 if at in masked else 0
-        assert found["ok"] == right, f"byte {at}"
+        assert counts["ok"] == right, f"byte {at}"
 
 
 @pytest.mark.parametrize(

@@ -96,12 +96,12 @@ def test_records_that_end_early(tmp_path: Path) -> None:
 
 def records(capture: Path) -> list[bytes]:
     """The ERF records of a pcap."""
-    data, at, found = capture.read_bytes(), 24, []
+    data, at, frames = capture.read_bytes(), 24, []
     while at < len(data):
         length = int.from_bytes(data[at + 8 : at + 12], "little")
-        found.append(data[at + 16 : at + 16 + length])
+        frames.append(data[at + 16 : at + 16 + length])
         at += 16 + length
-    return found
+    return frames
 
 
 def test_a_file_of_records_without_a_header(tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_file_of_records_without_a_header(tmp_path: Path) -> None:
     pad = records(ERF)[0][:8] + bytes([48, 0, 0, 24]) + bytes(12)
     path = tmp_path / "dag.erf"
     path.write_bytes(pad.join(records(ERF)))
-    found, expected = (json.dumps(analyze(each)) for each in (path, ERF))
-    assert found == expected.replace(str(ERF), str(path))
+    result, expected = (json.dumps(analyze(each)) for each in (path, ERF))
+    assert result == expected.replace(str(ERF), str(path))
     need_program("tshark")
     shown = subprocess.run(
         ["tshark", "-r", path, "-T", "fields", "-e", "frame.number", "-e", "infiniband.bth.psn"],

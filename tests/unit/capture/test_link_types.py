@@ -22,12 +22,12 @@ def frames() -> list[bytes]:
     """The frames of a sample, with IPv4 and without tags."""
     data = (CAPTURES / "rc-v2-ipv4.pcap").read_bytes()
     order = "<" if data[:4] in {b"\x4d\x3c\xb2\xa1", b"\xd4\xc3\xb2\xa1"} else ">"
-    found, at = [], 24
+    contents, at = [], 24
     while at < len(data):
         (length,) = struct.unpack_from(order + "I", data, at + 8)
-        found.append(data[at + 16 : at + 16 + length])
+        contents.append(data[at + 16 : at + 16 + length])
         at += 16 + length
-    return found
+    return contents
 
 
 def write(path: Path, link: int, packets: list[bytes]) -> str:
@@ -145,7 +145,7 @@ def with_fcs(path: Path, form: str) -> str:
 def test_a_declared_fcs_is_counted_once(form: str, tmp_path: Path) -> None:
     options = capture.Options(l1=True)
     plain = capture.analyze([write(tmp_path / "plain", 1, frames())], options).result
-    found = capture.analyze([with_fcs(tmp_path / "fcs", form)], options).result
-    assert found["overhead"] == plain["overhead"]
-    assert found["input"]["bytes"] == plain["input"]["bytes"]
-    assert found["icrc"] == plain["icrc"]
+    result = capture.analyze([with_fcs(tmp_path / "fcs", form)], options).result
+    assert result["overhead"] == plain["overhead"]
+    assert result["input"]["bytes"] == plain["input"]["bytes"]
+    assert result["icrc"] == plain["icrc"]

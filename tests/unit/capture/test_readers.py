@@ -107,8 +107,8 @@ def times(path: Path, content: bytes) -> list[int]:
     path.write_bytes(content)
     table = pl.DataFrame(capture.read(path).packets)
     assert table["opcode_name"].to_list() == ["RC_SEND_ONLY"] * len(TIMES_NS)
-    found: list[int] = table["time_ns"].to_list()
-    return found
+    times_ns: list[int] = table["time_ns"].to_list()
+    return times_ns
 
 
 def sends() -> list[tuple[int, bytes]]:
@@ -164,8 +164,8 @@ def test_additional_ports(tmp_path: Path) -> None:
     wire = frames.transport("RC_SEND_ONLY", 1, 2, b"", b"abcd")
     path.write_bytes(files.pcap([(0, frames.frame(net, "a", wire))]))
     assert opcodes(path) == {}
-    found = capture.analyze([str(path)], capture.Options(ports=[5000])).result
-    assert found["icrc"]["ok"] == 1
+    result = capture.analyze([str(path)], capture.Options(ports=[5000])).result
+    assert result["icrc"]["ok"] == 1
 
 
 def test_threads_do_not_change_the_result(tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ BREACHES: dict[str, list[Found]] = {
 @pytest.mark.parametrize("name", BREACHES)
 def test_only_the_injected_breach_is_found(name: str) -> None:
     result = capture.analyze([str(CAPTURES / f"{name}.pcap")]).result
-    found = [(row["rule"], row["packet"], row["ambiguous"]) for row in result["findings"]]
-    assert found == BREACHES[name]
-    assert result["findings_total"] == len(found)
+    findings = [(row["rule"], row["packet"], row["ambiguous"]) for row in result["findings"]]
+    assert findings == BREACHES[name]
+    assert result["findings_total"] == len(findings)
     assert result["icrc"]["bad"] == 0
 
 

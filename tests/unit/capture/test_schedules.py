@@ -110,7 +110,7 @@ def expected(kind: str, index: int, wire: lossy_wire.Wire) -> list[Found]:
             return resent(truth, index)
 
 
-def found(result: dict[str, Any]) -> Counter[Found]:
+def count_findings(result: dict[str, Any]) -> Counter[Found]:
     """A finding of several packets counts as often."""
     counts: Counter[Found] = Counter()
     for row in result["findings"]:
@@ -129,7 +129,7 @@ def test_injected_fault(kind: str, seed: int, tmp_path: Path) -> None:
     plan = schedule.plan(1000 + seed, faults=1, kinds=(kind,), services=SERVICES)
     wire = lossy_wire.Wire(plan)
     result = analyze(tmp_path / "fault.pcap", wire.run())
-    assert found(result) == wanted(wire)
+    assert count_findings(result) == wanted(wire)
     check_counters(result, wire)
     causes = direction(result, "a")["retransmissions"]
     if kind == "rnr":
@@ -144,7 +144,7 @@ def test_several_faults(seed: int, tmp_path: Path) -> None:
     """Each fault is found as if it were alone, and nothing else is found."""
     wire = lossy_wire.Wire(schedule.plan(5000 + seed, faults=3, services=SERVICES))
     result = analyze(tmp_path / "faults.pcap", wire.run())
-    assert found(result) == wanted(wire)
+    assert count_findings(result) == wanted(wire)
     check_counters(result, wire)
 
 
@@ -193,8 +193,8 @@ def test_many_connections_between_two_hosts(tmp_path: Path) -> None:
         packets += lossy_wire.Wire(plan).run()
     packets.sort(key=lambda packet: packet[0])
     result = analyze(tmp_path / "many.pcap", packets)
-    found = {(row["a"]["qpn"], row["b"]["qpn"]) for row in result["connections"]}
-    assert found == pairs
+    qpns = {(row["a"]["qpn"], row["b"]["qpn"]) for row in result["connections"]}
+    assert qpns == pairs
     assert result["findings"] == []
 
 
@@ -209,9 +209,9 @@ def test_equal_psns_are_not_paired_wrongly(tmp_path: Path) -> None:
         packets += lossy_wire.Wire(plan).run()
     packets.sort(key=lambda packet: packet[0])
     result = analyze(tmp_path / "equal.pcap", packets)
-    found = {(row["a"]["qpn"], row["b"]["qpn"]) for row in result["connections"]}
+    qpns = {(row["a"]["qpn"], row["b"]["qpn"]) for row in result["connections"]}
     # if a response came first, a is the other side
-    paired = {pair for pair in found if None not in pair}
+    paired = {pair for pair in qpns if None not in pair}
     assert all(pair in pairs or pair[::-1] in pairs for pair in paired)
 
 

@@ -40,8 +40,8 @@ def as_json(*words: str | Path) -> dict[str, Any]:
 
 
 def test_json_has_all_documented_keys() -> None:
-    found = as_json(CAPTURES / "fault-corrupt.pcap")
-    assert found["schema"] == "rocelab.analysis/3"
+    document = as_json(CAPTURES / "fault-corrupt.pcap")
+    assert document["schema"] == "rocelab.analysis/3"
     wanted = {
         "input": "files packets bytes truncated first_ns last_ns",
         "roce": "packets v1 v2_ipv4 v2_ipv6 vlan",
@@ -49,10 +49,10 @@ def test_json_has_all_documented_keys() -> None:
         "overhead": "wire_bytes payload_bytes by_header",
     }
     for key, names in wanted.items():
-        assert set(names.split()) <= set(found[key])
-    (bad,) = found["icrc"]["bad_packets"]
+        assert set(names.split()) <= set(document[key])
+    (bad,) = document["icrc"]["bad_packets"]
     assert {"file", "packet", "expected", "found", "diagnosis"} <= set(bad)
-    connection = found["connections"][0]
+    connection = document["connections"][0]
     assert {"id", "service", "paired_by", "certainty", "a", "b", "directions"} <= set(connection)
     assert set(connection["a"]) == {"address", "qpn"}
     names = (
@@ -62,19 +62,19 @@ def test_json_has_all_documented_keys() -> None:
     for direction in connection["directions"]:
         assert set(names.split()) <= set(direction)
         assert {"count", "p50", "p99", "max"} <= set(direction["latency_ns"])
-    for finding in found["findings"]:
+    for finding in document["findings"]:
         assert {"rule", "severity", "file", "packet", "connection", "detail"} <= set(finding)
 
 
 def test_every_json_key_is_documented() -> None:
     text = (CAPTURES.parent / "docs/formats/analysis.md").read_text()
 
-    found = as_json(CAPTURES / "fault-corrupt.pcap")
+    document = as_json(CAPTURES / "fault-corrupt.pcap")
     for part in ("opcodes", "congestion"):
-        found[part] = {}
-    found["overhead"]["by_header"] = {}
-    found["icrc"]["diagnoses"] = {}
-    missing = {key for key in keys(found) if f"`{key}`" not in text}
+        document[part] = {}
+    document["overhead"]["by_header"] = {}
+    document["icrc"]["diagnoses"] = {}
+    missing = {key for key in keys(document) if f"`{key}`" not in text}
     assert not missing
 
 
@@ -194,9 +194,9 @@ def test_a_bad_end_of_gzip_loses_nothing_before_it(tmp_path: Path) -> None:
     body[-8:-4] = bytes(4)
     path.write_bytes(body)
     result = run("--json", path)
-    found = json.loads(result.stdout)
-    assert found["input"]["packets"] == 11
-    assert found["input"]["errors"]
+    document = json.loads(result.stdout)
+    assert document["input"]["packets"] == 11
+    assert document["input"]["errors"]
     assert result.exit_code == ExitCode.FINDINGS
 
 
@@ -217,21 +217,21 @@ def test_profile_gbn_turns_notes_into_errors() -> None:
 
 
 def test_findings_beyond_the_limit_are_counted() -> None:
-    found = as_json(CAPTURES / "malformed-sequence.pcap", "--max-findings", "1")
-    assert len(found["findings"]) == 1
-    assert found["findings_total"] == 3
+    document = as_json(CAPTURES / "malformed-sequence.pcap", "--max-findings", "1")
+    assert len(document["findings"]) == 1
+    assert document["findings_total"] == 3
     assert run(CAPTURES / "malformed-sequence.pcap", "--max-findings", "0").exit_code == 1
 
 
 def test_no_icrc() -> None:
-    found = as_json(CAPTURES / "icrc-dscp.pcap", "--no-icrc")
-    assert found["icrc"]["unchecked"] == 1
-    assert found["findings"] == []
+    document = as_json(CAPTURES / "icrc-dscp.pcap", "--no-icrc")
+    assert document["icrc"]["unchecked"] == 1
+    assert document["findings"] == []
 
 
 def test_packets_are_numbered_as_in_wireshark() -> None:
-    found = as_json(CAPTURES / "rnr-backoff.pcap")
-    assert {row["rule"]: row["packet"] for row in found["findings"]} == {
+    document = as_json(CAPTURES / "rnr-backoff.pcap")
+    assert {row["rule"]: row["packet"] for row in document["findings"]} == {
         "rnr": 2, "rnr-backoff": 3,
     }  # fmt: skip
 
@@ -262,9 +262,9 @@ def test_summary_fits_a_screen() -> None:
 def test_parquet_equals_the_tables_of_read(tmp_path: Path) -> None:
     path = CAPTURES / "rc-v2-ipv6.pcap"
     assert run(path, "--parquet", tmp_path / "out").exit_code == 0
-    found = capture.read(path)
+    tables = capture.read(path)
     for name in ("packets", "messages", "connections", "findings"):
-        table = pl.DataFrame(getattr(found, name))
+        table = pl.DataFrame(getattr(tables, name))
         assert pl.read_parquet(tmp_path / "out" / f"{name}.parquet").equals(table), name
     assert sorted(item.name for item in (tmp_path / "out").iterdir()) == [
         "connections.parquet", "findings.parquet", "messages.parquet", "packets.parquet",
@@ -274,11 +274,11 @@ def test_parquet_equals_the_tables_of_read(tmp_path: Path) -> None:
 def test_tables_reach_pyarrow_without_a_copy() -> None:
     import pyarrow as pa
 
-    found = capture.read(CAPTURES / "rc-v1.pcap")
-    table = pa.table(found.packets)
-    assert table.num_rows == 11 == len(found.packets)
+    tables = capture.read(CAPTURES / "rc-v1.pcap")
+    table = pa.table(tables.packets)
+    assert table.num_rows == 11 == len(tables.packets)
     assert table["opcode_name"][0].as_py() == "RC_SEND_ONLY"
-    again = pa.table(found.packets)
+    again = pa.table(tables.packets)
     column = table["psn"].chunk(0).buffers()[1]
     assert column.address == again["psn"].chunk(0).buffers()[1].address
 
@@ -303,8 +303,8 @@ def two_connections(path: Path) -> Path:
     ],
 )  # fmt: skip
 def test_filter(terms: str, qpns: set[int], tmp_path: Path) -> None:
-    found = as_json(two_connections(tmp_path / "two.pcap"), "--filter", terms)
-    assert {row["b"]["qpn"] for row in found["connections"]} == qpns
+    document = as_json(two_connections(tmp_path / "two.pcap"), "--filter", terms)
+    assert {row["b"]["qpn"] for row in document["connections"]} == qpns
 
 
 def two_faults(path: Path) -> Path:
@@ -322,18 +322,18 @@ def two_faults(path: Path) -> Path:
 )
 def test_filter_restricts_counts_and_exit_code(terms: str, errors: int, tmp_path: Path) -> None:
     path = two_faults(tmp_path / "two.pcap")
-    found = as_json(path, "--filter", terms)
-    assert found["findings_total"] == len(found["findings"]) == errors
-    assert sum(row["count"] for row in found["finding_counts"]) == errors
-    assert found["findings_unfiltered"] == (1 if terms else None)
+    document = as_json(path, "--filter", terms)
+    assert document["findings_total"] == len(document["findings"]) == errors
+    assert sum(row["count"] for row in document["finding_counts"]) == errors
+    assert document["findings_unfiltered"] == (1 if terms else None)
     assert run(path, "--filter", terms).exit_code == (ExitCode.FINDINGS if errors else ExitCode.OK)
 
 
 def test_filtered_findings_beyond_the_limit_are_counted(tmp_path: Path) -> None:
     path = two_faults(tmp_path / "two.pcap")
-    found = as_json(path, "--filter", "qpn=9", "--max-findings", "0")
-    assert found["findings"] == []
-    assert found["findings_total"] == 1
+    document = as_json(path, "--filter", "qpn=9", "--max-findings", "0")
+    assert document["findings"] == []
+    assert document["findings_total"] == 1
     assert run(path, "--filter", "qpn=9", "--max-findings", "0").exit_code == ExitCode.FINDINGS
 
 
@@ -352,8 +352,8 @@ def test_l1_counts_bytes_that_captures_leave_out() -> None:
 
 def test_filter_by_opcode_chooses_packets() -> None:
     select = capture.parse_filter("opcode=read_response")
-    found = capture.read(CAPTURES / "rc-v1.pcap", options=capture.Options(select=select))
-    names = pl.DataFrame(found.packets)["opcode_name"].to_list()
+    tables = capture.read(CAPTURES / "rc-v1.pcap", options=capture.Options(select=select))
+    names = pl.DataFrame(tables.packets)["opcode_name"].to_list()
     assert names == ["RC_RDMA_READ_RESPONSE_FIRST", "RC_RDMA_READ_RESPONSE_LAST"]
 
 

@@ -70,8 +70,8 @@ def test_captures_apart(scheduler: str, form: list[str], monkeypatch: pytest.Mon
 
 def test_merged_captures_are_one_with_clocks_aligned(scheduler: str) -> None:
     names = [CAPTURES / name for name in SKEWED]
-    found = compare(scheduler, "--json", "--merge", *names, code=ExitCode.OK)
-    result = json.loads(found.stdout)
+    done = compare(scheduler, "--json", "--merge", *names, code=ExitCode.OK)
+    result = json.loads(done.stdout)
     assert result["clock_offsets_ns"] == [0, 1001]
     assert len(result["connections"]) == 1
 

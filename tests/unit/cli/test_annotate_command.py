@@ -33,7 +33,7 @@ NUMBERS = {"qpn": "qpn", "dqpn": "dqpn"}
 
 def comments(path: Path) -> dict[int, list[dict[str, list[str]]]]:
     """Each comment's keys and values in order, by frame number."""
-    found = {}
+    by_packet = {}
     for number, block in enumerate(packets(path.read_bytes()), 1):
         read: list[dict[str, list[str]]] = []
         for _, value in block.options:
@@ -42,8 +42,8 @@ def comments(path: Path) -> dict[int, list[dict[str, list[str]]]]:
                 key, _, text = word.partition("=")
                 keys.setdefault(key, []).append(unquote(text))
             read.append(keys)
-        found[number] = read
-    return found
+        by_packet[number] = read
+    return by_packet
 
 
 def check_round_trip(tshark: Tshark, made: Path) -> int:

@@ -53,16 +53,16 @@ class Done:
     @property
     def faults(self) -> list[str]:
         """What no input may cause."""
-        found = [f"{word} in {self.said[-300:]}" for word in BUGS if word in self.said]
+        problems = [f"{word} in {self.said[-300:]}" for word in BUGS if word in self.said]
         if self.code not in CODES:
-            found.append(f"exit code {self.code}: {self.said[-300:]}")
+            problems.append(f"exit code {self.code}: {self.said[-300:]}")
         if self.seconds > SECONDS:
-            found.append(f"{self.seconds:.1f} s of the processor")
+            problems.append(f"{self.seconds:.1f} s of the processor")
         if self.memory > MEMORY:
-            found.append(f"{self.memory >> 20} MiB")
+            problems.append(f"{self.memory >> 20} MiB")
         if self.code in (2, 3) and "what to do: " not in self.said and "Usage:" not in self.said:
-            found.append(f"no advice: {self.said[-300:]}")
-        return found
+            problems.append(f"no advice: {self.said[-300:]}")
+        return problems
 
 
 BUGS = ("Traceback", "internal error", "panicked", "Exception ignored")
@@ -464,10 +464,10 @@ def test_a_capture_that_shrinks_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     whole = annotate.read_whole
 
     def shrinks(*words: object, **more: object) -> object:
-        found = whole(*words, **more)  # type: ignore[arg-type]
+        shrunk = whole(*words, **more)  # type: ignore[arg-type]
         length = struct.unpack_from("<I", body, 24 + 8)[0]
         path.write_bytes(body[: 40 + length])
-        return found
+        return shrunk
 
     monkeypatch.setattr(annotate, "read_whole", shrinks)
     answer = rocelab("annotate", "--json", str(path), "-o", str(tmp_path / "made"))

@@ -40,7 +40,7 @@ def test_checks_meet_and_answers_keep_their_order() -> None:
 
     answers = list(_try_all(checks()))
     assert [check.name for check, _ in answers] == ["first", "wrong", "alone", "last"]
-    said = [found.what if isinstance(found, RocelabError) else found for _, found in answers]
+    said = [answer.what if isinstance(answer, RocelabError) else answer for _, answer in answers]
     assert said == ["first", "wrong", "alone", "last"]
 
 

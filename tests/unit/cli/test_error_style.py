@@ -48,12 +48,12 @@ def wrong(source: str) -> Iterator[tuple[int, str]]:
 
 
 def test_every_error() -> None:
-    found = {
+    faults = {
         str(path.relative_to(PACKAGE)): lines
         for path in PACKAGE.rglob("*.py")
         if (lines := list(wrong(path.read_text())))
     }
-    assert found == {}
+    assert faults == {}
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_every_signal(tmp_path: Path, once: bool) -> None:
     parts = [working[::2], working[1::2], [case for case in cases if case["waits"]]]
     # sockets are in it
     with temporary_folder() as short, ThreadPoolExecutor(len(parts)) as pool:
-        answers = [each for found in pool.map(part, range(len(parts)), parts) for each in found]
+        answers = [each for some in pool.map(part, range(len(parts)), parts) for each in some]
     print("\n".join(f"{each['seconds']:5} s  {each['case']}" for each in answers))
     assert len(answers) == len(cases)
     faults = [fault for each in answers for fault in each["faults"]]

@@ -142,12 +142,12 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     )
     lines = done.stdout.splitlines()
     assert done.returncode == 0, f"{lines[-40:]}\n{done.stderr[-3000:]}"
-    found: Answers = collections.defaultdict(list)
+    by_path: Answers = collections.defaultdict(list)
     for line in lines:
         answer = json.loads(line)
         if "case" in answer:
-            found[answer["case"].partition(":")[0]].append(answer)
-    return found
+            by_path[answer["case"].partition(":")[0]].append(answer)
+    return by_path
 
 
 @pytest.mark.parametrize("command", [command.name for command in commands()])

@@ -52,9 +52,9 @@ def cell(folder: Path, lab: Lab, provider: str = "qemu") -> Path:
 def test_join_takes_a_run_a_cell_a_size_or_a_capture(tmp_path: Path) -> None:
     place = cell(tmp_path, schedule(1, messages=20, faults=0))
     for where in (tmp_path, place.parent, place):
-        found = run("--json", where)
-        assert found.exit_code == ExitCode.OK, found.output
-        document = json.loads(found.stdout)
+        result = run("--json", where)
+        assert result.exit_code == ExitCode.OK, result.output
+        document = json.loads(result.stdout)
         assert document["schema"] == "rocelab.join/1"
         (one,) = document["places"]
         assert one["wire"]["frames"] == 40
@@ -72,9 +72,9 @@ def test_the_provider_decides_whether_nodes_share_a_clock(tmp_path: Path) -> Non
 
 def test_output_fits_the_screen_and_names_every_cause(tmp_path: Path) -> None:
     cell(tmp_path, schedule(3, messages=80, faults=0.5))
-    found = run(tmp_path)
-    assert found.exit_code == ExitCode.OK
-    assert max(map(len, found.stdout.splitlines())) <= 80, found.output
+    result = run(tmp_path)
+    assert result.exit_code == ExitCode.OK
+    assert max(map(len, result.stdout.splitlines())) <= 80, result.output
     (one,) = json.loads(run("--json", tmp_path).stdout)["places"]
     for words, counts in (
         (join_tables.SENT, one["wire"]["sent"]),
@@ -84,17 +84,17 @@ def test_output_fits_the_screen_and_names_every_cause(tmp_path: Path) -> None:
     ):
         for cause, count in counts.items():
             if cause != "matched":
-                assert f" {count} {words[cause]}" in " ".join(found.output.split())
+                assert f" {count} {words[cause]}" in " ".join(result.output.split())
 
 
 def test_an_unexplained_frame_is_a_finding(tmp_path: Path) -> None:
     lab = schedule(1, messages=20, faults=0)
     del lab.trace["a"].packets[2]
     cell(tmp_path, lab)
-    found = run(tmp_path)
-    assert found.exit_code == ExitCode.FINDINGS
-    assert "no known reason" in found.output
-    assert "97.5 %" in found.output
+    result = run(tmp_path)
+    assert result.exit_code == ExitCode.FINDINGS
+    assert "no known reason" in result.output
+    assert "97.5 %" in result.output
 
 
 @pytest.mark.parametrize("what", ["empty", "untraced", "absent"])
@@ -116,9 +116,9 @@ def test_a_path_with_nothing_to_join_is_refused(tmp_path: Path, what: str) -> No
 def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
     place = cell(tmp_path, Lab(1))
     (tmp_path / "text").write_text("no capture\n")
-    found = run(place / "wire.pcap", "--trace", tmp_path / "text")
-    assert isinstance(found.exception, UsageError)
-    assert "neither pcap nor pcapng" in found.exception.cause
+    result = run(place / "wire.pcap", "--trace", tmp_path / "text")
+    assert isinstance(result.exception, UsageError)
+    assert "neither pcap nor pcapng" in result.exception.cause
 
 
 def test_files_in_each_others_place_are_refused(tmp_path: Path) -> None:

@@ -220,10 +220,10 @@ def test_a_signal_shows_the_first_results_of_a_file(number: signal.Signals, tmp_
     by = "Ctrl-C" if number is signal.SIGINT else "SIGTERM"
     assert done.stderr.startswith(f"rocelab: interrupted by {by}\n")
     assert "the results above, of what was read" in done.stderr
-    found = json.loads(done.stdout)
-    assert found["conditions"][0]["kind"] == "interrupted"
+    document = json.loads(done.stdout)
+    assert document["conditions"][0]["kind"] == "interrupted"
     whole = capture.analyze([str(path)]).result["input"]["packets"]
-    assert 0 < found["input"]["packets"] < whole
+    assert 0 < document["input"]["packets"] < whole
     page = tmp_path / "page.html"
     done = run("--html", str(page))
     assert done.returncode == 128 + number

@@ -59,12 +59,12 @@ def with_costs(folder: Path, cost: float) -> Path:
 
 
 def test_the_cost_of_a_message_is_that_of_all_machines(tmp_path: Path) -> None:
-    found = compare(with_costs(tmp_path / "a", 50_000), with_costs(tmp_path / "b", 53_000))
-    assert {(cell.kind, cell.node): cell.verdict for cell in found.cells} == {
+    comparison = compare(with_costs(tmp_path / "a", 50_000), with_costs(tmp_path / "b", 53_000))
+    assert {(cell.kind, cell.node): cell.verdict for cell in comparison.cells} == {
         ("marginal", "n1+n2"): Verdict.WORSE,
         ("start", "n1+n2"): Verdict.NO_EVIDENCE,
     }
-    assert max(found.cells[0].first) == pytest.approx(50_000, rel=0.003)
+    assert max(comparison.cells[0].first) == pytest.approx(50_000, rel=0.003)
 
 
 def test_a_injected_difference(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_emulated_and_real_runs_are_not_comparable(tmp_path: Path, first: str, s
 
 
 def test_two_real_accelerators_are_comparable_with_a_warning(tmp_path: Path) -> None:
-    found = pair(tmp_path, {"accelerator": "kvm"}, {"accelerator": "native"})
-    assert "accelerator: 'kvm' and 'native'" in found.warnings
-    assert not found.is_emulated
+    comparison = pair(tmp_path, {"accelerator": "kvm"}, {"accelerator": "native"})
+    assert "accelerator: 'kvm' and 'native'" in comparison.warnings
+    assert not comparison.is_emulated
 
 
 def test_another_environment_gives_warnings(tmp_path: Path) -> None:

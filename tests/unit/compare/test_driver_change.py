@@ -43,7 +43,7 @@ def sized(
 ) -> list[Path]:
     """The same for messages of several sizes."""
     rounds = len(next(iter(next(iter(sizes.values())).values())))
-    found = []
+    runs = []
     for number in range(rounds):
         lines = []
         for size, stages in sizes.items():
@@ -60,8 +60,8 @@ def sized(
                     for figure, value in figures.items()
                 ]
         path = folder / str(number)
-        found.append(write_run(path, table(lines, repetitions=1, accelerator=accelerator)))
-    return found
+        runs.append(write_run(path, table(lines, repetitions=1, accelerator=accelerator)))
+    return runs
 
 
 def answer(tmp_path: Path, base: dict, change: dict, **options: str) -> Answer:  # type: ignore[type-arg]
@@ -76,42 +76,45 @@ QUIET = {"tx.icrc": [(960, 960)], "tx.alloc": [(901, 905)], "rx.cqe": [(478, 241
 def test_no_difference(tmp_path: Path) -> None:
     """An interrupt in one stage and other wake-ups are none."""
     other = QUIET | {"tx.alloc": [(901, 1010)], "rx.cqe": [(478, 1200)]}
-    found = answer(tmp_path, QUIET, other)
-    assert found.moved == found.beyond(0) == ()
-    assert found.sentence == "no difference in any of 3 stages"
-    assert ab_figure.draw([], sentence=found.sentence, accelerator="icount") == ""
+    verdict = answer(tmp_path, QUIET, other)
+    assert verdict.moved == verdict.beyond(0) == ()
+    assert verdict.sentence == "no difference in any of 3 stages"
+    assert ab_figure.draw([], sentence=verdict.sentence, accelerator="icount") == ""
 
 
 def test_a_side_that_always_wakes(tmp_path: Path) -> None:
     """The cheapest completion may be one that wakes the process: no difference of drivers."""
-    found = answer(tmp_path, QUIET, QUIET | {"rx.cqe": [(2790, 2800)]})
-    assert found.moved == ()
+    verdict = answer(tmp_path, QUIET, QUIET | {"rx.cqe": [(2790, 2800)]})
+    assert verdict.moved == ()
 
 
 def test_an_instruction_is_a_difference(tmp_path: Path) -> None:
-    found = answer(tmp_path, QUIET, QUIET | {"tx.icrc": [(961, 975)], "rx.cqe": [(468, 9999)]})
-    assert [(stage.stage, stage.difference) for stage in found.moved] == [("cqe", -10), ("icrc", 1)]
+    verdict = answer(tmp_path, QUIET, QUIET | {"tx.icrc": [(961, 975)], "rx.cqe": [(468, 9999)]})
+    assert [(stage.stage, stage.difference) for stage in verdict.moved] == [
+        ("cqe", -10),
+        ("icrc", 1),
+    ]
     minus = "\N{MINUS SIGN}"
-    assert found.sentence == (
+    assert verdict.sentence == (
         f"cqe of received packets {minus}10 instructions ({minus}2.1 %), "
         "icrc of sent packets +1 instructions (+0.1 %); nothing else moved"
     )
-    assert len(found.beyond(0)) == 1
-    assert found.beyond(0.2) == ()
+    assert len(verdict.beyond(0)) == 1
+    assert verdict.beyond(0.2) == ()
 
 
 def test_a_cost_of_some_packets(tmp_path: Path) -> None:
     """The cheapest packet is as before, the mean is not."""
-    found = answer(tmp_path, QUIET, QUIET | {"tx.icrc": [(960, 1460)]})
-    assert [(stage.stage, stage.difference) for stage in found.moved] == [("icrc", 500)]
-    assert found.moved[0].noise == pytest.approx(40_000 / COUNT)
+    verdict = answer(tmp_path, QUIET, QUIET | {"tx.icrc": [(960, 1460)]})
+    assert [(stage.stage, stage.difference) for stage in verdict.moved] == [("icrc", 500)]
+    assert verdict.moved[0].noise == pytest.approx(40_000 / COUNT)
 
 
 def test_an_interrupt_is_no_cost(tmp_path: Path) -> None:
     """As seen: it adds 111 % to a mean. So few packets are not judged by it."""
     base = {"rx.exec": [(363, 409.7, 363.1, 1)]}
-    found = answer(tmp_path / "new", base, {"rx.exec": [(363, 864.4, 363.0, 2)]})
-    assert found.moved == ()
+    verdict = answer(tmp_path / "new", base, {"rx.exec": [(363, 864.4, 363.0, 2)]})
+    assert verdict.moved == ()
     # without the number of packets nobody knows
     old = answer(tmp_path / "old", {"rx.exec": [(363, 409.7)]}, {"rx.exec": [(363, 864.4)]})
     assert [(stage.stage, stage.figure) for stage in old.moved] == [("exec", "mean")]
@@ -120,20 +123,20 @@ def test_an_interrupt_is_no_cost(tmp_path: Path) -> None:
 def test_a_cost_of_packets_that_are_not_typical(tmp_path: Path) -> None:
     """One packet in ten takes 5,000 more: neither the cheapest nor a typical one does."""
     base = {"tx.icrc": [(960, 960, 960, 0)]}
-    found = answer(tmp_path, base, {"tx.icrc": [(960, 1460, 960, 30)]})
-    (stage,) = found.moved
+    verdict = answer(tmp_path, base, {"tx.icrc": [(960, 1460, 960, 30)]})
+    (stage,) = verdict.moved
     assert (stage.figure, stage.difference) == ("mean", 500)
 
 
 def test_a_cost_of_most_packets(tmp_path: Path) -> None:
     """The cheapest packet is spared, and the mean does not exceed what interrupts add."""
     base = {"tx.icrc": [(960, 970, 960, 1)]}
-    found = answer(tmp_path / "a", base, {"tx.icrc": [(960, 990, 980, 1)]})
-    (stage,) = found.moved
+    verdict = answer(tmp_path / "a", base, {"tx.icrc": [(960, 990, 980, 1)]})
+    (stage,) = verdict.moved
     assert (stage.figure, stage.difference) == ("typical", 20)
     assert stage.noise == pytest.approx(9.6)
     with console.out().capture() as printed:
-        console.out().print(ab_tables.render(found, "a", "b", ()))
+        console.out().print(ab_tables.render(verdict, "a", "b", ()))
     lines = printed.get().splitlines()
     assert max(map(len, lines)) <= 80
     assert any("tx icrc" in line and "typical" in line for line in lines)
@@ -153,17 +156,17 @@ def test_one_round_says_what_it_cannot_tell(tmp_path: Path) -> None:
     twice = {name: [*values, *values] for name, values in QUIET.items()}
     said = []
     for folder, stages in (("one", QUIET), ("two", twice)):
-        found = answer(tmp_path / folder, stages, stages)
+        verdict = answer(tmp_path / folder, stages, stages)
         with console.out().capture() as printed:
-            console.out().print(ab_tables.render(found, "a", "b", ()))
+            console.out().print(ab_tables.render(verdict, "a", "b", ()))
         said.append("take --rounds 2" in printed.get())
     assert said == [True, False]
 
 
 def test_rounds_that_differ_hide_a_mean(tmp_path: Path) -> None:
     base = {"tx.icrc": [(960, 960), (960, 1400)]}
-    found = answer(tmp_path, base, {"tx.icrc": [(960, 1200), (960, 1300)]})
-    assert found.moved == ()
+    verdict = answer(tmp_path, base, {"tx.icrc": [(960, 1200), (960, 1300)]})
+    assert verdict.moved == ()
 
 
 def test_rounds_that_differ_hide_the_cheapest_packet(tmp_path: Path) -> None:
@@ -173,11 +176,11 @@ def test_rounds_that_differ_hide_the_cheapest_packet(tmp_path: Path) -> None:
     base[4096] = steady | {"tx.net": [(300, 300)] * 2}
     change = {64: base[64] | {"tx.icrc": [(961, 961)] * 2}}
     change[4096] = base[4096] | {"tx.net": [(371, 371)] * 2}
-    found = judge(*(sized(tmp_path / name, side) for name, side in (("a", base), ("b", change))))
-    assert [(stage.stage, stage.size, stage.difference) for stage in found.moved] == [
+    verdict = judge(*(sized(tmp_path / name, side) for name, side in (("a", base), ("b", change))))
+    assert [(stage.stage, stage.size, stage.difference) for stage in verdict.moved] == [
         ("icrc", 64, 1)
     ]
-    noise = {(stage.stage, stage.size): stage.noise for stage in found.stages}
+    noise = {(stage.stage, stage.size): stage.noise for stage in verdict.stages}
     assert noise["net", 4096] == 71
     assert noise["icrc", 64] == 0
     change[4096] = base[4096] | {"tx.net": [(372, 372)] * 2}
@@ -189,8 +192,8 @@ def test_real_time_takes_pairs(tmp_path: Path) -> None:
     """A drift that both sides share cancels; too few rounds say nothing."""
     base = {"tx.icrc": [(900, 1000 + 50 * n, 990, 9) for n in range(8)]}
     change = {"tx.icrc": [(880, 1020 + 50 * n + n % 2, 990, 9) for n in range(8)]}
-    found = answer(tmp_path, base, change, accelerator="kvm")
-    (stage,) = found.moved
+    verdict = answer(tmp_path, base, change, accelerator="kvm")
+    (stage,) = verdict.moved
     assert stage.figure == "mean"
     assert stage.interval is not None
     assert 20 <= stage.interval.low <= stage.difference <= stage.interval.high <= 21
@@ -217,11 +220,11 @@ def test_emulated_time_is_not_called_a_time(tmp_path: Path, accelerator: str, un
     """As on hosts that are emulated machines. The table has the intervals, and the rounds."""
     base = {"tx.icrc": [(900, 1000 + n) for n in range(8)]}
     change = {"tx.icrc": [(900, 1500 + n) for n in range(8)]}
-    found = answer(tmp_path, base, change, accelerator=accelerator)
-    assert found.moved[0].unit == unit
-    assert f"+500 {unit} (" in found.sentence
+    verdict = answer(tmp_path, base, change, accelerator=accelerator)
+    assert verdict.moved[0].unit == unit
+    assert f"+500 {unit} (" in verdict.sentence
     with console.out().capture() as printed:
-        console.out().print(ab_tables.render(found, "a", "b", ()))
+        console.out().print(ab_tables.render(verdict, "a", "b", ()))
     text = printed.get()
     assert ("no time is real" in text) == (accelerator == "tcg")
     assert "+500 to +500" in text
@@ -233,7 +236,7 @@ def cycled(
     folder: Path, values: dict[str, Sequence[float]], accelerator: str = "kvm", *, stage: float = 0
 ) -> list[Path]:
     """A run for each round with kernel cycles, by kind, and one stage."""
-    found = []
+    runs = []
     for number in range(len(next(iter(values.values())))):
         lines = [
             Line("send_lat", "rxe-v2", "cycles.kernel", {64: of_rounds[number]}, kind=kind,
@@ -246,8 +249,8 @@ def cycled(
                 Line("send_lat", "rxe-v2", name, {64: value}, kind="SEND", unit="ns", exact=True)
             )
         path = folder / str(number)
-        found.append(write_run(path, table(lines, repetitions=1, accelerator=accelerator)))
-    return found
+        runs.append(write_run(path, table(lines, repetitions=1, accelerator=accelerator)))
+    return runs
 
 
 STEADY = [9_900 + 40 * (number % 6) for number in range(8)]
@@ -267,8 +270,8 @@ def test_cycles_are_compared_in_pairs(tmp_path: Path) -> None:
             "counter": [1e9] * 8,
         },
     )
-    found = judge(base, change)
-    (cycles,) = found.cycles
+    verdict = judge(base, change)
+    (cycles,) = verdict.cycles
     assert (cycles.per, cycles.unit, cycles.node) == ("message", "cycles", "n1")
     assert cycles.base == tuple(STEADY)
     assert cycles.interval is not None
@@ -276,11 +279,11 @@ def test_cycles_are_compared_in_pairs(tmp_path: Path) -> None:
     # 95 % of both figures together
     assert cycles.interval.coverage >= 0.975
     minus = "\N{MINUS SIGN}"
-    assert found.sentence == (
+    assert verdict.sentence == (
         f"no difference in any of 1 stages; kernel cycles per message {minus}3.0 %"
     )
-    assert found.beyond(0) == ()
-    assert not found.is_beyond(0)
+    assert verdict.beyond(0) == ()
+    assert not verdict.is_beyond(0)
     costlier = judge(change, base)
     assert costlier.moved == ()
     assert [each.difference for each in costlier.beyond(2)] == [-cycles.difference]
@@ -317,9 +320,9 @@ def test_cycles_on_a_narrow_terminal(tmp_path: Path) -> None:
     """60 columns: no figure is cut, and the benchmark is named."""
     base = cycled(tmp_path / "base", {"per_message": STEADY})
     other = [value - 300 - number % 3 for number, value in enumerate(STEADY)]
-    found = judge(base, cycled(tmp_path / "change", {"per_message": other}))
+    verdict = judge(base, cycled(tmp_path / "change", {"per_message": other}))
     screen = StringIO()
-    Console(width=60, file=screen).print(ab_tables.render(found, "a", "b", ()))
+    Console(width=60, file=screen).print(ab_tables.render(verdict, "a", "b", ()))
     text = screen.getvalue()
     (line,) = (line for line in text.splitlines() if line.startswith("cycles/"))
     assert line.split()[-7:] == ["9,960", "9,659", "-301.0", "-302", "to", "-300", "-3.0"]
@@ -333,10 +336,10 @@ def test_cycles_that_are_as_before(tmp_path: Path) -> None:
     base = cycled(tmp_path / "base", {"per_packet": STEADY})
     other = [value + (-1) ** number for number, value in enumerate(STEADY)]
     change = cycled(tmp_path / "change", {"per_packet": other}, stage=-30)
-    found = judge(base, change)
-    assert [(each.per, each.moved) for each in found.cycles] == [("packet", False)]
+    verdict = judge(base, change)
+    assert [(each.per, each.moved) for each in verdict.cycles] == [("packet", False)]
     minus = "\N{MINUS SIGN}"
-    assert found.sentence == (
+    assert verdict.sentence == (
         f"icrc of sent packets {minus}30 ns ({minus}9.9 %); every stage moved; "
         "no difference in kernel cycles"
     )
@@ -346,9 +349,9 @@ def test_cycles_that_are_as_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize("accelerator", ["icount", "tcg"])
 def test_emulated_cycles_are_none(tmp_path: Path, accelerator: str) -> None:
     sides = [cycled(tmp_path / name, {"per_message": STEADY}, accelerator) for name in "ab"]
-    found = judge(*sides)
-    assert found.cycles == ()
-    assert "cycles" not in found.sentence
+    verdict = judge(*sides)
+    assert verdict.cycles == ()
+    assert "cycles" not in verdict.sentence
 
 
 @pytest.mark.slow
@@ -365,9 +368,9 @@ def test_few_rounds_say_nothing_of_cycles(tmp_path: Path) -> None:
     """Six pairs give an interval of one figure, not of two."""
     base = cycled(tmp_path / "base", {"per_message": STEADY[:6]})
     change = cycled(tmp_path / "change", {"per_message": [1.0] * 6})
-    found = judge(base, change)
-    assert not found.is_beyond(0)
-    assert found.sentence == "6 rounds cannot tell whether any of 1 stages moved: that takes 7"
+    verdict = judge(base, change)
+    assert not verdict.is_beyond(0)
+    assert verdict.sentence == "6 rounds cannot tell whether any of 1 stages moved: that takes 7"
 
 
 def test_cycles_have_an_axis_apart(tmp_path: Path) -> None:
@@ -382,22 +385,24 @@ def test_cycles_have_an_axis_apart(tmp_path: Path) -> None:
 
 def test_output(tmp_path: Path) -> None:
     """The table fits 80 columns; the document has everything; the figure draws each bar."""
-    found = answer(tmp_path, QUIET, QUIET | {"tx.icrc": [(1060, 1060)]})
+    verdict = answer(tmp_path, QUIET, QUIET | {"tx.icrc": [(1060, 1060)]})
     with console.out().capture() as printed:
-        console.out().print(ab_tables.render(found, "instrumented", "./mine", found.beyond(0)))
+        console.out().print(ab_tables.render(verdict, "instrumented", "./mine", verdict.beyond(0)))
     text = printed.get()
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "tx icrc" in text
     assert "+100.0" in text
     assert "64\N{NARROW NO-BREAK SPACE}B" in text
     runs_of = {"base": ["x"], "change": ["y"]}
-    document = json.loads(json.dumps(ab_tables.document(found, "instrumented", "./mine", runs_of)))
+    document = json.loads(
+        json.dumps(ab_tables.document(verdict, "instrumented", "./mine", runs_of))
+    )
     assert document["schema"] == "rocelab.ab/1"
     assert document["moved"] == 1
     assert document["stages"][0]["difference"] == 100
     assert len(document["stages"]) == 3
     bar = ab_figure.Moved("tx icrc", 100, 100, 100, "instructions")
-    drawn = ab_figure.draw([bar], sentence=found.sentence, accelerator="icount")
+    drawn = ab_figure.draw([bar], sentence=verdict.sentence, accelerator="icount")
     assert drawn.startswith("<svg")
     assert "tx icrc" in drawn
 
@@ -413,7 +418,7 @@ def counted(
 ) -> list[Path]:
     """A run for each round with these metrics, and one stage."""
     rounds = len(next(iter(values.values())))
-    found = []
+    runs = []
     for number in range(rounds):
         lines = [
             Line("send_lat", "rxe-v2", name, {64: of_rounds[number]}, kind=kind, unit="1",
@@ -425,10 +430,10 @@ def counted(
             lines.append(
                 Line("send_lat", "rxe-v2", name, {64: 300}, kind="SEND", unit="ns", exact=True)
             )
-        found.append(
+        runs.append(
             write_run(folder / str(number), table(lines, repetitions=1, accelerator=accelerator))
         )
-    return found
+    return runs
 
 
 @pytest.mark.parametrize(
@@ -446,11 +451,11 @@ def test_more_trouble(
     name = "driver.duplicate_request"
     sides = (counted(tmp_path / "base", {name: base}, "counter"),
              counted(tmp_path / "change", {name: change}, "counter"))  # fmt: skip
-    found = judge(*sides)
-    assert found.sentence == "no difference in any of 1 stages" + (f"; {said}" if said else "")
-    assert found.is_beyond(100) == (said.endswith("+4"))
+    verdict = judge(*sides)
+    assert verdict.sentence == "no difference in any of 1 stages" + (f"; {said}" if said else "")
+    assert verdict.is_beyond(100) == (said.endswith("+4"))
     with console.out().capture() as printed:
-        console.out().print(ab_tables.render(found, "a", "b", ()))
+        console.out().print(ab_tables.render(verdict, "a", "b", ()))
     assert ("rxe-v2 send_lat 64" in printed.get()) == bool(said)
 
 
@@ -458,8 +463,8 @@ def test_a_lost_ack(tmp_path: Path) -> None:
     """Another number of packets is said where it repeats; it is neither costlier nor cheaper."""
     base = counted(tmp_path / "base", {"packets.tx": (300, 300)}, "ACKNOWLEDGE")
     change = counted(tmp_path / "change", {"packets.tx": (294, 294)}, "ACKNOWLEDGE")
-    found = judge(base, change)
-    assert found.sentence.endswith("; the driver counts sent ACKNOWLEDGE \N{MINUS SIGN}6")
-    assert not found.is_beyond(0)
+    verdict = judge(base, change)
+    assert verdict.sentence.endswith("; the driver counts sent ACKNOWLEDGE \N{MINUS SIGN}6")
+    assert not verdict.is_beyond(0)
     varying = counted(tmp_path / "varying", {"packets.tx": (294, 295)}, "ACKNOWLEDGE")
     assert judge(base, varying).counters == ()

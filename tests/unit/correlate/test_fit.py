@@ -51,8 +51,8 @@ def made(
 
 
 def line(points: list[Point], regime: Regime, amount: str = "bytes") -> Fit:
-    [found] = [f for f in fits(points) if (f.regime, f.amount) == (regime, amount)]
-    return found
+    [fit] = [f for f in fits(points) if (f.regime, f.amount) == (regime, amount)]
+    return fit
 
 
 def test_a_rest_that_grows_with_nothing_is_explained_by_nothing() -> None:
@@ -61,11 +61,11 @@ def test_a_rest_that_grows_with_nothing_is_explained_by_nothing() -> None:
     sums = statistics.correlation([p.stages for p in points], [p.measured for p in points])
     assert sums**2 > 0.94
     for regime in Regime:
-        found = line(points, regime)
-        assert found.r_squared < 0.1
-        assert found.factor.low is not None
-        assert found.factor.high is not None
-        assert found.factor.low < 0 < found.factor.high
+        fit = line(points, regime)
+        assert fit.r_squared < 0.1
+        assert fit.factor.low is not None
+        assert fit.factor.high is not None
+        assert fit.factor.low < 0 < fit.factor.high
 
 
 def test_two_regimes_have_two_factors() -> None:
@@ -89,12 +89,12 @@ def test_a_large_message_s_noise_does_not_drown_the_small_ones() -> None:
     """5 % of 262144 bytes' time is more than a small message takes."""
     truth = 0.5
     points = made(lambda size, _: 5_000 + truth * size, noise=0.05, repetitions=30)
-    found = line(points, Regime.SEVERAL)
+    fit = line(points, Regime.SEVERAL)
     xs = [p.amounts["bytes"] for p in points if p.regime is Regime.SEVERAL]
     ys = [p.rest for p in points if p.regime is Regime.SEVERAL]
     plain = statistics.linear_regression(xs, ys)
-    assert abs(found.base.value - 5_000) < abs(plain.intercept - 5_000)
-    assert found.factor.value == pytest.approx(truth, rel=0.1)
+    assert abs(fit.base.value - 5_000) < abs(plain.intercept - 5_000)
+    assert fit.factor.value == pytest.approx(truth, rel=0.1)
 
 
 def test_against_the_weighted_normal_equations() -> None:
@@ -105,13 +105,13 @@ def test_against_the_weighted_normal_equations() -> None:
     t = [sum(w * y * x**k for w, x, y in zip(weights, xs, ys, strict=True)) for k in range(2)]
     slope = (s[0] * t[1] - s[1] * t[0]) / (s[0] * s[2] - s[1] ** 2)
     base = (t[0] - slope * s[1]) / s[0]
-    found = line(points, Regime.ONE)
-    assert found.factor.value == pytest.approx(slope)
-    assert found.base.value == pytest.approx(base)
+    fit = line(points, Regime.ONE)
+    assert fit.factor.value == pytest.approx(slope)
+    assert fit.base.value == pytest.approx(base)
     mean = t[0] / s[0]
     left = sum(w * (y - base - slope * x) ** 2 for w, x, y in zip(weights, xs, ys, strict=True))
     total = sum(w * (y - mean) ** 2 for w, y in zip(weights, ys, strict=True))
-    assert found.r_squared == pytest.approx(1 - left / total)
+    assert fit.r_squared == pytest.approx(1 - left / total)
 
 
 def test_intervals_need_enough_repetitions() -> None:
@@ -119,21 +119,21 @@ def test_intervals_need_enough_repetitions() -> None:
     assert line(few, Regime.ONE).factor.low is None
     assert all(one.low is None for one in rest(few).values())
     many = made(lambda size, _: 900 + size, noise=0.02, repetitions=ENOUGH_REPETITIONS)
-    found = line(many, Regime.ONE)
-    assert found.factor.low is not None
-    assert found.factor.high is not None
-    assert found.factor.low < found.factor.value < found.factor.high
-    assert found == line(many, Regime.ONE), "the same points must give the same interval"
+    fit = line(many, Regime.ONE)
+    assert fit.factor.low is not None
+    assert fit.factor.high is not None
+    assert fit.factor.low < fit.factor.value < fit.factor.high
+    assert fit == line(many, Regime.ONE), "the same points must give the same interval"
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_claim() -> None:
     held = 0
     for seed in range(12):
         points = made(lambda size, _: 900 + 1.5 * size, noise=0.02, seed=seed)
-        found = line(points, Regime.ONE)
-        assert found.factor.low is not None
-        assert found.factor.high is not None
-        held += found.factor.low <= 1.5 <= found.factor.high
+        fit = line(points, Regime.ONE)
+        assert fit.factor.low is not None
+        assert fit.factor.high is not None
+        held += fit.factor.low <= 1.5 <= fit.factor.high
     assert held >= 9, held  # the seeds are fixed, so the count is too
 
 
@@ -142,7 +142,7 @@ def test_an_undetermined_fit_is_none() -> None:
     assert fits(two) == []
     # one-packet messages do not differ in their packets
     one = made(lambda size, _: 1.0 * size, sizes=ONE)
-    assert [found.amount for found in fits(one)] == ["bytes"]
+    assert [fit.amount for fit in fits(one)] == ["bytes"]
 
 
 def values(
@@ -183,8 +183,8 @@ def test_stages_include_the_queue_for_a_latency_but_not_for_a_rate() -> None:
 
 
 def test_amounts_are_per_message_and_cpu_time_by_owner() -> None:
-    (found,) = subjects(values("latency.mean", "one_way_half_rtt", 900.0))
-    assert found.points[0].amounts == {
+    (subject,) = subjects(values("latency.mean", "one_way_half_rtt", 900.0))
+    assert subject.points[0].amounts == {
         "bytes": 64.0,
         "packets": 1.0,
         "header bytes": 74.0,
@@ -203,7 +203,7 @@ def test_cpu_time_is_that_of_one_more_message(tool: str, kind: str) -> None:
         return Value("tcg", tool, "t", "rxe-v2", 64, 1, node, name, of, value)
 
     every = values("latency.mean", "one_way_half_rtt", 900.0, tool=tool)
-    (found,) = subjects(
+    (subject,) = subjects(
         [
             *every,
             one("n1", "benchmark.messages", "counter", 100.0),
@@ -213,7 +213,7 @@ def test_cpu_time_is_that_of_one_more_message(tool: str, kind: str) -> None:
             one("n1", "cpu.idle.other", kind, 70.0),
         ]
     )
-    amounts = {k: v for k, v in found.points[0].amounts.items() if "CPU" in k}
+    amounts = {k: v for k, v in subject.points[0].amounts.items() if "CPU" in k}
     assert amounts == {"kernel CPU": 9.0, "kernel CPU benchmark": 4.0, "kernel CPU rxe": 5.0}
 
 
@@ -222,25 +222,25 @@ def test_messages_are_those_that_the_benchmark_counted() -> None:
     every = values("latency.mean", "one_way_half_rtt", 900.0, tool="mpibench")
     assert subjects(every) == []
     counted = Value("tcg", "mpibench", "t", "rxe-v2", 64, 1, "n1", "benchmark.messages", "c", 50.0)
-    (found,) = subjects([*every, counted])
-    assert found.points[0].stages == 1100.0
+    (subject,) = subjects([*every, counted])
+    assert subject.points[0].stages == 1100.0
     # CPU time has the start of mpirun in it
-    assert set(found.points[0].amounts) == {"bytes", "packets", "header bytes"}
-    assert found.points[0].regime is Regime.SEVERAL, "two frames a message"
+    assert set(subject.points[0].amounts) == {"bytes", "packets", "header bytes"}
+    assert subject.points[0].regime is Regime.SEVERAL, "two frames a message"
 
 
 def test_without_stages_all_that_was_measured_is_the_rest() -> None:
     every = values("latency.mean", "one_way_half_rtt", 900.0, transport="tcp")
-    (found,) = subjects(value for value in every if not value.metric.startswith("stage."))
-    assert not found.has_stages
-    assert found.points[0].rest == 900.0
+    (subject,) = subjects(value for value in every if not value.metric.startswith("stage."))
+    assert not subject.has_stages
+    assert subject.points[0].rest == 900.0
 
 
 def test_an_adapter_s_packets_are_what_it_counts() -> None:
     def one(node: str, name: str, kind: str, value: float) -> Value:
         return Value("native", "perftest", "t", "hw-v2", 4096, 1, node, name, kind, value)
 
-    (found,) = subjects(
+    (subject,) = subjects(
         [
             one("n1", "latency.mean", "one_way_half_rtt", 900.0),
             one("n1", "benchmark.messages", "counter", 200.0),
@@ -250,7 +250,7 @@ def test_an_adapter_s_packets_are_what_it_counts() -> None:
             one("n1", "cpu.syscall.benchmark", "time", 300.0),
         ]
     )
-    (point,) = found.points
+    (point,) = subject.points
     assert point.regime is Regime.SEVERAL
     assert point.amounts["packets and answers"] == 5.0
     assert point.amounts["kernel CPU with start"] == 1.5

@@ -23,57 +23,57 @@ def joined(lab: Lab, folder: Path, **options: Any) -> Joined:
     return join(wire, traces, **options)
 
 
-def rows_by_frame(found: Joined) -> dict[int, tuple[int | None, str, int | None, str]]:
-    framed = found.packets.filter(pl.col("wire_packet").is_not_null())
+def rows_by_frame(result: Joined) -> dict[int, tuple[int | None, str, int | None, str]]:
+    framed = result.packets.filter(pl.col("wire_packet").is_not_null())
     names = ("wire_packet", "tx_packet", "sent", "rx_packet", "received")
     rows = list(framed.select(names).iter_rows())
     assert len(rows) == len({row[0] for row in rows}), "a frame occurs twice"
     return {row[0]: row[1:] for row in rows}
 
 
-def check_no_record_is_used_twice(found: Joined) -> None:
+def check_no_record_is_used_twice(result: Joined) -> None:
     for way in ("tx", "rx"):
-        used = found.packets.drop_nulls(f"{way}_packet").select(f"{way}_file", f"{way}_packet")
+        used = result.packets.drop_nulls(f"{way}_packet").select(f"{way}_file", f"{way}_packet")
         assert used.is_unique().all()
 
 
 def test_without_loss_everything_is_matched(tmp_path: Path) -> None:
     lab = schedule(1, messages=200, faults=0)
-    found = joined(lab, tmp_path)
-    assert rows_by_frame(found) == lab.frames
-    assert found.sums["wire"]["sent"] == found.sums["wire"]["received"] == {"matched": 400}
-    assert found.sums["wire"]["again"] == found.unexplained == found.sums["early"] == 0
+    result = joined(lab, tmp_path)
+    assert rows_by_frame(result) == lab.frames
+    assert result.sums["wire"]["sent"] == result.sums["wire"]["received"] == {"matched": 400}
+    assert result.sums["wire"]["again"] == result.unexplained == result.sums["early"] == 0
     both = {"tx": 200, "tx_matched": 200, "rx": 200, "rx_matched": 200}
-    assert found.sums["nodes"] == {"n1": both, "n2": both}
+    assert result.sums["nodes"] == {"n1": both, "n2": both}
     # a stage that was not measured is absent, not zero
-    acks = found.packets.filter(pl.col("opcode_name") == "RC_ACKNOWLEDGE")
+    acks = result.packets.filter(pl.col("opcode_name") == "RC_ACKNOWLEDGE")
     assert acks["tx_wqe_ns"].null_count() == 200
-    assert found.packets["tx_xmit_ns"].null_count() == 0
+    assert result.packets["tx_xmit_ns"].null_count() == 0
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_fate_of_every_packet_is_found(seed: int, tmp_path: Path) -> None:
     lab = schedule(seed, faults=0.1 if seed % 2 else 0.5)
-    found = joined(lab, tmp_path)
-    check_no_record_is_used_twice(found)
+    result = joined(lab, tmp_path)
+    check_no_record_is_used_twice(result)
     ours = dict(lab.frames)
-    theirs = rows_by_frame(found)
+    theirs = rows_by_frame(result)
     # one trace that lost records makes every missing receipt at that node uncertain
     for frame, (tx, sent, rx, received) in ours.items():
         far = "b" if _sender(lab, frame) == "a" else "a"
         if received == "behind_capture" and lab.lost[far]:
             ours[frame] = (tx, sent, rx, "lost_or_record_lost")
     assert theirs == ours
-    lone = found.packets.filter(pl.col("wire_packet").is_null())
+    lone = result.packets.filter(pl.col("wire_packet").is_null())
     told = {
         (row["tx_node"] or row["rx_node"], row["tx_packet"] or row["rx_packet"]): row["sent"]
         or row["received"]
         for row in lone.iter_rows(named=True)
     }
     assert told == lab.alone
-    assert found.unexplained == 0
+    assert result.unexplained == 0
     lost = {f"{node}.pcapng": lab.lost[side] for side, node in (("a", "n1"), ("b", "n2"))}
-    assert {Path(name).name: n for name, n in found.sums["records"]["lost"].items()} == lost
+    assert {Path(name).name: n for name, n in result.sums["records"]["lost"].items()} == lost
 
 
 def _sender(lab: Lab, frame: int) -> str:
@@ -115,12 +115,12 @@ def test_equal_bytes_are_matched_while_the_counts_agree(tmp_path: Path) -> None:
     lab = Lab(3, "v2_ipv6")
     for fate in ("far_drop", ""):
         lab.send("a", "RC_RDMA_WRITE_ONLY", 7, fate, 64)
-    found = joined(lab, tmp_path)
-    assert found.sums["wire"]["sent"] == {"matched": 2}
+    result = joined(lab, tmp_path)
+    assert result.sums["wire"]["sent"] == {"matched": 2}
     # two equal frames and one receipt: which frame was received?
-    assert found.sums["wire"]["received"] == {"ambiguous": 2}
-    assert found.sums["records"]["rx_alone"] == {"ambiguous": 1}
-    check_no_record_is_used_twice(found)
+    assert result.sums["wire"]["received"] == {"ambiguous": 2}
+    assert result.sums["records"]["rx_alone"] == {"ambiguous": 1}
+    check_no_record_is_used_twice(result)
 
 
 def test_of_equal_records_the_one_that_reached_the_device_is_matched(tmp_path: Path) -> None:
@@ -128,15 +128,15 @@ def test_of_equal_records_the_one_that_reached_the_device_is_matched(tmp_path: P
     lab = Lab(3, "v2_ipv6")
     lab.send("a", "RC_RDMA_WRITE_ONLY", 7, "queue_drop", 64)
     lab.send("a", "RC_RDMA_WRITE_ONLY", 7, "", 64)
-    found = joined(lab, tmp_path)
-    assert rows_by_frame(found) == lab.frames
-    assert found.packets.filter(pl.col("wire_packet") == 1)["again"].item() == 1
+    result = joined(lab, tmp_path)
+    assert rows_by_frame(result) == lab.frames
+    assert result.packets.filter(pl.col("wire_packet") == 1)["again"].item() == 1
     lab = Lab(3, "v2_ipv6")
     for fate in ("link_drop", ""):
         lab.send("a", "RC_RDMA_WRITE_ONLY", 7, fate, 64)
-    found = joined(lab, tmp_path)
-    assert found.sums["wire"]["sent"] == {"ambiguous": 1}
-    assert found.sums["records"]["tx_alone"] == {"ambiguous": 2}
+    result = joined(lab, tmp_path)
+    assert result.sums["wire"]["sent"] == {"ambiguous": 1}
+    assert result.sums["records"]["tx_alone"] == {"ambiguous": 2}
 
 
 def test_retransmissions_are_counted(tmp_path: Path) -> None:
@@ -145,44 +145,44 @@ def test_retransmissions_are_counted(tmp_path: Path) -> None:
     lab.send("a", "RC_RDMA_WRITE_ONLY", 5, "queue_drop", 64)
     lab.send("a", "RC_RDMA_WRITE_ONLY", 5, "", 64)
     lab.send("b", "RC_ACKNOWLEDGE", 5)
-    found = joined(lab, tmp_path)
-    assert found.sums["wire"]["again"] == 1
-    assert found.packets["again"].to_list() == [0, 2, 0, 1]
+    result = joined(lab, tmp_path)
+    assert result.sums["wire"]["again"] == 1
+    assert result.packets["again"].to_list() == [0, 2, 0, 1]
 
 
 def test_a_node_without_a_trace_is_not_blamed(tmp_path: Path) -> None:
     lab = schedule(5, messages=10, faults=0)
     wire, (first, _) = lab.write(tmp_path)
-    found = join(wire, [first])
-    assert found.sums["wire"]["sent"] == {"matched": 10, "not_traced": 10}
-    assert found.sums["wire"]["received"] == {"matched": 10, "not_traced": 10}
-    assert found.unexplained == 0
+    result = join(wire, [first])
+    assert result.sums["wire"]["sent"] == {"matched": 10, "not_traced": 10}
+    assert result.sums["wire"]["received"] == {"matched": 10, "not_traced": 10}
+    assert result.unexplained == 0
 
 
 def test_missing_records_and_frames_are_unexplained(tmp_path: Path) -> None:
     """A record is missing though the probe reports no loss; then a frame is missing."""
     lab = schedule(5, messages=10, faults=0)
     del lab.trace["a"].packets[0]
-    found = joined(lab, tmp_path)
-    assert found.sums["wire"]["sent"] == {"matched": 19, "unexplained": 1}
-    assert found.unexplained == 1
+    result = joined(lab, tmp_path)
+    assert result.sums["wire"]["sent"] == {"matched": 19, "unexplained": 1}
+    assert result.unexplained == 1
     del lab.tap.packets[-1]
-    found = joined(lab, tmp_path)
-    assert found.unexplained == 2
-    assert found.sums["records"]["tx_alone"] == {"not_captured": 1}
-    assert found.sums["records"]["rx_alone"] == {"not_captured": 1}
+    result = joined(lab, tmp_path)
+    assert result.unexplained == 2
+    assert result.sums["records"]["tx_alone"] == {"not_captured": 1}
+    assert result.sums["records"]["rx_alone"] == {"not_captured": 1}
 
 
 def test_a_small_window_is_enough_for_a_steady_stream(tmp_path: Path) -> None:
     lab = schedule(8, messages=500, faults=0)
-    found = joined(lab, tmp_path, window=64)
-    assert rows_by_frame(found) == lab.frames
-    assert found.sums["early"] == 0
+    result = joined(lab, tmp_path, window=64)
+    assert rows_by_frame(result) == lab.frames
+    assert result.sums["early"] == 0
     # and packets that leave it too early are counted
     lab.trace["b"].packets.reverse()
-    found = joined(lab, tmp_path, window=64)
-    check_no_record_is_used_twice(found)
-    assert found.sums["early"] > 0
+    result = joined(lab, tmp_path, window=64)
+    check_no_record_is_used_twice(result)
+    assert result.sums["early"] > 0
 
 
 def test_hostile_comments_are_counted_and_harm_nothing(tmp_path: Path) -> None:
@@ -201,10 +201,10 @@ def test_hostile_comments_are_counted_and_harm_nothing(tmp_path: Path) -> None:
     for text in hostile.values():
         packets.append((time, data, text))
     packets.append((time, data, ""))
-    found = joined(lab, tmp_path)
-    assert found.sums["records"]["rejected"] == dict.fromkeys(hostile, 1)
-    assert found.sums["records"]["without_comment"] == 1
-    assert rows_by_frame(found) == lab.frames
+    result = joined(lab, tmp_path)
+    assert result.sums["records"]["rejected"] == dict.fromkeys(hostile, 1)
+    assert result.sums["records"]["without_comment"] == 1
+    assert rows_by_frame(result) == lab.frames
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -219,11 +219,11 @@ def test_no_bytes_break_it(seed: int, tmp_path: Path) -> None:
             data[dice.randrange(24, len(data))] ^= 1 << dice.randrange(8)
         path.write_bytes(data)
     try:
-        found = join(wire, traces)
+        result = join(wire, traces)
     except UsageError:
         return
-    check_no_record_is_used_twice(found)
-    sums = found.sums
+    check_no_record_is_used_twice(result)
+    sums = result.sums
     assert sum(sums["wire"]["sent"].values()) == sums["wire"]["frames"]
     assert sum(sums["wire"]["received"].values()) == sums["wire"]["frames"]
     told = sum(counts.get("tx", 0) for counts in sums["nodes"].values())
@@ -236,8 +236,8 @@ def test_statistics_of_every_interface_and_section_count(tmp_path: Path) -> None
     more = b"".join((statistics(4), files.section(">"), files.interface(order=">")))
     # the last block of an interface counts; a new section starts again
     first.write_bytes(first.read_bytes() + more + statistics(2, ">") + statistics(5, ">"))
-    found = join(wire, [first, second])
-    assert list(found.sums["records"]["lost"].values()) == [9, 0]
+    result = join(wire, [first, second])
+    assert list(result.sums["records"]["lost"].values()) == [9, 0]
 
 
 def test_unreadable_files_are_refused(tmp_path: Path) -> None:
@@ -255,15 +255,15 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
 
 def test_spans_are_taken_within_one_clock(tmp_path: Path) -> None:
     lab = schedule(4, messages=30, faults=0)
-    found = joined(lab, tmp_path)
-    made = correlate.messages(found.packets)
+    result = joined(lab, tmp_path)
+    made = correlate.messages(result.packets)
     assert len(made) == 30
     assert made["clean"].all()
     assert made["answered"].all()
     spans = ("requester_ns", "wire_ns", "responder_ns")
     # the clocks are an hour apart; a difference between them would show it
     assert made.select(spans).max_horizontal().max() < 10**9  # type: ignore[operator]
-    packets = {row["wire_packet"]: row for row in found.packets.iter_rows(named=True)}
+    packets = {row["wire_packet"]: row for row in result.packets.iter_rows(named=True)}
     for row in made.iter_rows(named=True):
         first, answer = packets[row["first_frame"]], packets[row["answer_frame"]]
         assert row["wire_ns"] == answer["wire_ns"] - first["wire_ns"]

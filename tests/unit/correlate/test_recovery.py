@@ -44,15 +44,15 @@ def test_a_lost_request_is_mended_by_a_nak(tmp_path: Path) -> None:
         *((60 + at, each) for at, each in enumerate(second[1:])),
         (90, answer(17)),
     ]
-    found = recovery(
+    result = recovery(
         capture(tmp_path / "wire.pcap", frames), CLIENT, [event("drop", 15), event("lost", 16)]
     )
-    (mended,) = found.mended
+    (mended,) = result.mended
     assert (mended.found, mended.recovered_ns) == (True, (90 - 31) * US)
-    assert found.usual_ns == (20 - 3) * US
-    assert found.sent_again == {"client": 3, "server": 0}
-    assert found.causes == {"after_nak": 3}
-    assert found.naks == {"psn_sequence_error": 1}
+    assert result.usual_ns == (20 - 3) * US
+    assert result.sent_again == {"client": 3, "server": 0}
+    assert result.causes == {"after_nak": 3}
+    assert result.naks == {"psn_sequence_error": 1}
 
 
 def test_a_lost_answer_is_mended_by_a_later_one(tmp_path: Path) -> None:
@@ -94,6 +94,6 @@ def test_tries_that_nobody_answers(tmp_path: Path) -> None:
         *((100 * tries + at, each) for tries in (1, 2, 3) for at, each in enumerate(second)),
     ]
     wire = capture(tmp_path / "wire.pcap", frames)
-    found = recovery(wire, CLIENT, [event("kill", 15)]).unanswered
-    assert found == Unanswered(psn=15, tries=3, sent=11, span_ns=(303 - 101) * US)
+    unanswered = recovery(wire, CLIENT, [event("kill", 15)]).unanswered
+    assert unanswered == Unanswered(psn=15, tries=3, sent=11, span_ns=(303 - 101) * US)
     assert recovery(wire, CLIENT, [event("drop", 11)]).unanswered is None

@@ -157,9 +157,9 @@ def made(there: int, back: int, clock: int) -> pl.DataFrame:
 @pytest.mark.parametrize(("there", "back"), [(400, 400), (100, 900), (0, 300)])
 @pytest.mark.parametrize("clock", [0, -77_000_000_000, 3_600_000_000_000])
 def test_clocks_are_right_within_what_is_said(there: int, back: int, clock: int) -> None:
-    found = offsets(made(there, back, clock), one_clock=False)["n1"]
-    assert found.error_ns is not None
-    assert abs(found.ns + clock) <= found.error_ns <= (there + back) // 2
+    offset = offsets(made(there, back, clock), one_clock=False)["n1"]
+    assert offset.error_ns is not None
+    assert abs(offset.ns + clock) <= offset.error_ns <= (there + back) // 2
     assert offsets(made(there, back, clock), one_clock=True) == {"n1": Offset(0, 0)}
 
 

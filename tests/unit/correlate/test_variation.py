@@ -47,26 +47,26 @@ def ping_pong(queue: float, icrc: float, rest: float, trips: int = TRIPS) -> pl.
     return pl.DataFrame(rows, infer_schema_length=None).cast({"period_ns": pl.Int64})
 
 
-def shares(found: Variation) -> dict[str, float]:
-    return {part.name: part.share for part in found.parts}
+def shares(variation: Variation) -> dict[str, float]:
+    return {part.name: part.share for part in variation.parts}
 
 
 def test_shares_are_those_of_the_variances() -> None:
-    [found] = variations(ping_pong(queue=300, icrc=100, rest=200))
-    assert (found.payload_bytes, found.by) == (64, "driver")
-    assert [part.name for part in found.parts[:3]] == ["rx queue", "rest", "tx icrc"]
+    [variation] = variations(ping_pong(queue=300, icrc=100, rest=200))
+    assert (variation.payload_bytes, variation.by) == (64, "driver")
+    assert [part.name for part in variation.parts[:3]] == ["rx queue", "rest", "tx icrc"]
     truth = {"rx queue": 9 / 14, "rest": 4 / 14, "tx icrc": 1 / 14}
     for name, share in truth.items():
         # without the slowest 1 %, shares of independent parts change a little
-        assert shares(found)[name] == pytest.approx(share, abs=0.05)
-    assert sum(shares(found).values()) == pytest.approx(1)
-    assert shares(found)["tx copy"] == pytest.approx(0, abs=1e-6)
-    assert "rx reply" not in shares(found), "the answer has stages of its own"
+        assert shares(variation)[name] == pytest.approx(share, abs=0.05)
+    assert sum(shares(variation).values()) == pytest.approx(1)
+    assert shares(variation)["tx copy"] == pytest.approx(0, abs=1e-6)
+    assert "rx reply" not in shares(variation), "the answer has stages of its own"
 
 
 def test_if_no_stage_varies_it_is_the_rest() -> None:
-    [found] = variations(ping_pong(queue=0, icrc=0, rest=200))
-    assert shares(found)["rest"] == pytest.approx(1)
+    [variation] = variations(ping_pong(queue=0, icrc=0, rest=200))
+    assert shares(variation)["rest"] == pytest.approx(1)
 
 
 def test_the_benchmark_s_times_are_used_if_they_are_of_the_same_messages() -> None:
@@ -121,9 +121,9 @@ def test_a_read_is_a_round_trip_with_its_answer() -> None:
         answer = dict.fromkeys((f"answer_{name}" for name in STAGES), 0.0)
         row = message("n1", number, answer | {"answer_tx_copy_ns": sent})
         rows.append(row | {"opcode_name": "RC_RDMA_READ_REQUEST", "period_ns": sent + 9000})
-    [found] = variations(pl.DataFrame(rows, infer_schema_length=None))
-    assert found.parts[0].name == "tx copy"
-    assert found.parts[0].share == pytest.approx(1, abs=1e-3)
+    [variation] = variations(pl.DataFrame(rows, infer_schema_length=None))
+    assert variation.parts[0].name == "tx copy"
+    assert variation.parts[0].share == pytest.approx(1, abs=1e-3)
 
 
 def test_what_does_not_alternate_is_no_ping_pong() -> None:
@@ -148,9 +148,9 @@ def test_disturbed_and_slowest_round_trips_are_left_out() -> None:
         .otherwise(pl.col("period_ns"))
         .alias("period_ns"),
     )
-    [found] = variations(spoiled)
-    assert found.round_trips == 899 - 8
-    assert shares(found)["rest"] < 0.5
+    [variation] = variations(spoiled)
+    assert variation.round_trips == 899 - 8
+    assert shares(variation)["rest"] < 0.5
 
 
 def test_other_messages_on_the_way_are_part_of_the_round_trip() -> None:
@@ -162,7 +162,7 @@ def test_other_messages_on_the_way_are_part_of_the_round_trip() -> None:
         pl.lit(5000, pl.Int64).alias("period_ns"),
     )
     both, alone = variations(pl.concat([messages, second])), variations(messages)
-    assert [found.payload_bytes for found in both] == [64, 8170]
+    assert [variation.payload_bytes for variation in both] == [64, 8170]
     assert both[0].mean == pytest.approx(alone[0].mean + 5000, rel=1e-3)
     assert both[1].mean == pytest.approx(both[0].mean, rel=1e-3)
 
@@ -175,5 +175,5 @@ def test_a_missing_stamp_ends_the_times() -> None:
         .otherwise(pl.col("period_ns"))
         .alias("period_ns")
     )
-    [found] = variations(cut)
-    assert found.round_trips == 99
+    [variation] = variations(cut)
+    assert variation.round_trips == 99

@@ -83,8 +83,8 @@ def test_named_files_exist(page: Path) -> None:
     """A path from the top of the checkout, in a code span or block."""
     missing = set()
     for words in code(page.read_text(encoding="utf-8")):
-        for found in re.findall(TOP_PATH, words):
-            path = found.rstrip(".'\"")
+        for named in re.findall(TOP_PATH, words):
+            path = named.rstrip(".'\"")
             if PLACEHOLDER.search(path):
                 continue
             if not (ROOT / path).exists():

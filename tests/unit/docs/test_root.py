@@ -56,13 +56,13 @@ def _program(argv: ast.expr) -> str:
 
 
 def test_what_runs_as_root_is_listed() -> None:
-    found: dict[str, str] = {}
+    run_as_root: dict[str, str] = {}
     for path in sorted(SOURCE.rglob("*.py")):
         for program, where in _as_root(path):
-            found |= dict.fromkeys(_NAMED.get(program, {program}), where)
+            run_as_root |= dict.fromkeys(_NAMED.get(program, {program}), where)
     page = (ROOT / "docs/root.md").read_text()
     rows = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
     listed = {program for row in rows for program in re.findall(r"`([^`]+)`", row)}
-    lacking = {program: where for program, where in found.items() if program not in listed}
+    lacking = {program: where for program, where in run_as_root.items() if program not in listed}
     assert not lacking, "docs/root.md lacks them"
-    assert not listed - set(found), "docs/root.md has too many"
+    assert not listed - set(run_as_root), "docs/root.md has too many"

@@ -25,8 +25,8 @@ def driver_list(name: str) -> list[str]:
 def script_list(script: str, variable: str) -> dict[int, str]:
     """Return a script's names by number."""
     text = (ROOT / "ebpf/scripts" / script).read_text()
-    found = re.findall(rf'@{variable}\[(\w+)\] = "(\w+)"', text)
-    return {int(number, 0): name for number, name in found}
+    entries = re.findall(rf'@{variable}\[(\w+)\] = "(\w+)"', text)
+    return {int(number, 0): name for number, name in entries}
 
 
 @pytest.mark.parametrize(

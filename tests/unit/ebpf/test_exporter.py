@@ -38,8 +38,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server(program: Path) -> Iterator[Address]:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     with subprocess.Popen(
         [str(program), f"127.0.0.1:{port}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:

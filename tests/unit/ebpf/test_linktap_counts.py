@@ -40,13 +40,13 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def captures() -> list[Path]:
     """Little-endian classic pcaps of Ethernet, with frames of every kind."""
-    found = [IWARP]
+    paths = [IWARP]
     for path in sorted((ROOT / "captures").rglob("*.pcap")):
         head = path.read_bytes()[:24]
         little = head[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1")
         if little and struct.unpack_from("<I", head, 20)[0] & 0xFFFF == 1 and path.stem != "cut":
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths
 
 
 def both(counter: Path, path: Path, kept: int, ports: tuple[int, ...] = ()) -> tuple[dict, dict]:

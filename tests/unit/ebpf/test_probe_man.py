@@ -45,15 +45,15 @@ def table(probe: str) -> list[Option]:
     """Return the program's options."""
     text = re.sub(r"/\*.*?\*/", "", source(probe), flags=re.DOTALL)
     pattern = r"OPTION\(\s*('.'|\w+),\s*\"([\w-]+)\",\s*(NULL|\"[^\"]*\"),"
-    found = re.findall(pattern, text)
-    assert len(found) == text.count("OPTION("), "an entry of the table was not understood"
+    entries = re.findall(pattern, text)
+    assert len(entries) == text.count("OPTION("), "an entry of the table was not understood"
     return [
         Option(
             f"-{letter[1]}" if letter.startswith("'") else "",
             f"--{name}",
             "" if argument == "NULL" else argument.strip('"'),
         )
-        for letter, name, argument in found
+        for letter, name, argument in entries
     ]
 
 
@@ -79,8 +79,8 @@ def test_a_name_has_one_letter_and_p_is_the_pid() -> None:
     letters: dict[str, set[str]] = {}
     for option in (option for probe in PROBE_PROGRAMS for option in table(probe)):
         letters.setdefault(option.name, set()).add(option.letter)
-    assert {name for name, found in letters.items() if len(found) > 1} == set()
-    assert {name for name, found in letters.items() if "-p" in found} == {"--pid"}
+    assert {name for name, users in letters.items() if len(users) > 1} == set()
+    assert {name for name, users in letters.items() if "-p" in users} == {"--pid"}
 
 
 @each_probe

@@ -346,9 +346,9 @@ def test_fetch_without_debian(tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("sh", "sed", "dirname"):
-        found = shutil.which(name)
-        assert found
-        (tools / name).symlink_to(found)
+        program = shutil.which(name)
+        assert program
+        (tools / name).symlink_to(program)
     done = script(
         "fetch", "6.12", "6.12.34-x", str(tmp_path / "o"), PATH=str(tools), SOURCES=str(tmp_path)
     )
@@ -405,9 +405,9 @@ OTHERS = [
 @pytest.mark.parametrize(("release", "line"), DEBIAN + OTHERS)
 def test_dkms_builds_for_the_kernels_of_a_line(release: str, line: str) -> None:
     """If DKMS began a build that fails, apt could leave the kernel's package unconfigured."""
-    found = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', DKMS_CONF, re.MULTILINE)
-    assert found
-    assert bool(re.match(found[1], release)) == (line != "none")
+    pattern = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', DKMS_CONF, re.MULTILINE)
+    assert pattern
+    assert bool(re.match(pattern[1], release)) == (line != "none")
 
 
 @pytest.mark.parametrize("release", ["6.1.0-56-amd64", "6.12.118+deb13-amd64", "7.3-amd64"])
@@ -511,8 +511,10 @@ def test_every_line_is_derived(tmp_path: Path) -> None:
         done = script("line", str(line), str(tmp_path / line.name), *patches)
         assert done.returncode == 0, done.stderr
         omitted = {path.stem for path in line.glob("*.omitted")}
-        found = {path.name for path in (tmp_path / line.name).iterdir()}
-        assert found == {Path(path).name for path in patches if Path(path).stem[5:] not in omitted}
+        derived = {path.name for path in (tmp_path / line.name).iterdir()}
+        assert derived == {
+            Path(path).name for path in patches if Path(path).stem[5:] not in omitted
+        }
 
 
 def test_series_form() -> None:
@@ -610,7 +612,7 @@ def mail_series(kernel: Path) -> list[str]:
 def numbered_context(line: int) -> str:
     """Return the patch of another line of the driver."""
     return re.sub(
-        r"(\D)(\d\d)(?=[;,])", lambda found: f"{found[1]}{int(found[2]) + line - 21}", PATCH
+        r"(\D)(\d\d)(?=[;,])", lambda match: f"{match[1]}{int(match[2]) + line - 21}", PATCH
     )
 
 

@@ -79,9 +79,9 @@ int64_t call_odp(u64 first, u64 address, u64 length, u64 iova, u64 n, u64 *offse
 def taken(text: str, name: str) -> str:
     """One function, or struct, of the driver."""
     begin = rf"(?:struct {name} \{{|\S[\w \t*]*\b{name}\()"
-    found = re.search(rf"^{begin}.*?^}};?\n", text, re.MULTILINE | re.DOTALL)
-    assert found, name
-    return found[0]
+    match = re.search(rf"^{begin}.*?^}};?\n", text, re.MULTILINE | re.DOTALL)
+    assert match, name
+    return match[0]
 
 
 @pytest.fixture(scope="module", params=LINES)
@@ -212,12 +212,12 @@ def test_a_page_of_a_region_with_on_demand_paging(
     if not driver.odp:
         pytest.skip("the driver has no on-demand paging")
     start, n = data.draw(near((iova, length)))
-    found = driver.page(iova, address, length, (start, n))
+    place = driver.page(iova, address, length, (start, n))
     if start < iova or start + n > iova + length:
-        assert found is None
+        assert place is None
     else:
         at = address % PAGE + start - iova
-        assert found == (at // PAGE, at % PAGE)
+        assert place == (at // PAGE, at % PAGE)
 
 
 @given(a=psns, distance=st.integers(-(1 << 23) + 1, (1 << 23) - 1))

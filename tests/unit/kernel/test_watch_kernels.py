@@ -72,8 +72,8 @@ linux (6.12.117-1) trixie-security; urgency=high
 
 def test_kernels_of_the_lists() -> None:
     """Headers belong to the source of their version; a metapackage is no kernel."""
-    found = pools.kernels(pools.stanzas(SHOWN))
-    assert [(each.package, each.version, each.releases) for each in found] == [
+    kernels = pools.kernels(pools.stanzas(SHOWN))
+    assert [(each.package, each.version, each.releases) for each in kernels] == [
         ("linux-source-6.12", "6.12.9-1", ()),
         ("linux-source-6.12", "6.12.118-1", ("6.12.118+deb13-amd64",)),
         ("linux-source-7.3", "7.3~rc7-1~exp1", ("7.3-amd64",)),

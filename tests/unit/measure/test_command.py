@@ -55,7 +55,10 @@ def testbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Testbed
     yield cast("Testbed", SimpleNamespace(nodes=nodes, alive=lambda: None))
     assert list(tmp_path.iterdir()) == []
     mark = f"ROCELAB_EXEC={tmp_path}/".encode()
-    wait_until("no process is left", lambda: not any(mark in found for found in _environments()))
+    wait_until(
+        "no process is left",
+        lambda: not any(mark in environment for environment in _environments()),
+    )
 
 
 def _environments() -> Iterator[bytes]:
@@ -330,9 +333,9 @@ def test_a_library_that_only_this_machine_has(
         run(testbed, "./program", files=Files(folder))
     with monkeypatch.context() as there:
         there.setenv("LD_LIBRARY_PATH", str(library.parent))
-        found = libraries.of(folder / "program")
-    assert found == {"libvalue.so.1": library}
-    monkeypatch.setattr(libraries, "of", lambda program: found)
+        needed = libraries.of(folder / "program")
+    assert needed == {"libvalue.so.1": library}
+    monkeypatch.setattr(libraries, "of", lambda program: needed)
     assert run(testbed, "./program", files=Files(folder)) == 44
 
 
@@ -550,8 +553,8 @@ def test_what_a_detached_command_prints_is_kept(
     ended = conduct.run(request, testbed, ends=[End("127.0.0.1")], into=into, attached=False)
     assert ended.status == 3
     assert ended.wall_ns >= 2e8
-    found = {path.name: path.read_text() for path in into.iterdir()}
-    assert found == {"client.out": "12345", "client.err": "no\n"}
+    outputs = {path.name: path.read_text() for path in into.iterdir()}
+    assert outputs == {"client.out": "12345", "client.err": "no\n"}
     assert capfd.readouterr() == ("", "")
 
 

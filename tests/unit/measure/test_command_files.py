@@ -28,8 +28,8 @@ def guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     link = DataLink("lo", "127.0.0.1", "", 1500)
-    with Guard(CommandNode("n1", link, LocalConnection(is_root=False))) as found:
-        yield found
+    with Guard(CommandNode("n1", link, LocalConnection(is_root=False))) as guarding:
+        yield guarding
 
 
 @pytest.fixture

@@ -100,11 +100,11 @@ def test_the_first_patch_beyond(first_bad: int, patch: str, asked: int, tmp_path
         tried.append(len(step.patches))
         return len(step.patches) >= first_bad
 
-    found, name = first_beyond(is_beyond, side.parse(f"patches:{tmp_path}"))
+    beyond, name = first_beyond(is_beyond, side.parse(f"patches:{tmp_path}"))
     assert name == patch
-    assert len(found.patches) == (first_bad if patch else 0 if first_bad == 0 else 5)
+    assert len(beyond.patches) == (first_bad if patch else 0 if first_bad == 0 else 5)
     assert len(tried) <= asked
-    assert "of 5" in found.text
+    assert "of 5" in beyond.text
 
 
 def test_a_side_without_patches_cannot_be_bisected() -> None:

@@ -22,9 +22,9 @@ def recorded(name: str) -> str:
 
 
 def test_gids_of_a_real_node() -> None:
-    found = gid.parse(recorded("linux-6.12-gids.txt"))
-    assert [(g.index, g.type) for g in found] == [(0, "RoCE v2"), (1, "RoCE v2")]
-    chosen = gid.choose(found, "RoCE v2", "10.44.0.1", node="n1")
+    gids = gid.parse(recorded("linux-6.12-gids.txt"))
+    assert [(g.index, g.type) for g in gids] == [(0, "RoCE v2"), (1, "RoCE v2")]
+    chosen = gid.choose(gids, "RoCE v2", "10.44.0.1", node="n1")
     assert chosen.index == 1
     assert chosen.address == IPv6Address("::ffff:10.44.0.1")
 
@@ -39,13 +39,13 @@ def test_gids_are_chosen_by_type_and_address_not_by_index() -> None:
             (a, k) for a in (link_local, mapped) for k in ("IB/RoCE v1", "RoCE v2")
         )
     )
-    found = gid.parse(listing)
-    assert gid.choose(found, "IB/RoCE v1", "10.44.0.1", node="n1").index == 2
-    assert gid.choose(found, "RoCE v2", "10.44.0.1", node="n1").index == 3
+    gids = gid.parse(listing)
+    assert gid.choose(gids, "IB/RoCE v1", "10.44.0.1", node="n1").index == 2
+    assert gid.choose(gids, "RoCE v2", "10.44.0.1", node="n1").index == 3
     with pytest.raises(
         CellError, match=r"n1 has no RoCE v2 GID for 10\.44\.0\.9; its GIDs: 0: fe80"
     ):
-        gid.choose(found, "RoCE v2", "10.44.0.9", node="n1")
+        gid.choose(gids, "RoCE v2", "10.44.0.9", node="n1")
     with pytest.raises(CellError, match="its GIDs: none"):
         gid.choose((), "RoCE v2", "10.44.0.1", node="n1")
 
@@ -63,10 +63,10 @@ def test_any_listing_is_read(listing: str) -> None:
 
 
 def test_counters_of_a_real_node() -> None:
-    found = counters.parse(recorded("linux-6.12-counters.txt"))
-    assert {"sent_pkts", "rcvd_pkts", "duplicate_request"} <= set(found.rxe)
-    assert {"rx_packets", "tx_bytes", "rx_dropped"} <= set(found.netdev)
-    assert "lifespan" not in found.rxe
+    values = counters.parse(recorded("linux-6.12-counters.txt"))
+    assert {"sent_pkts", "rcvd_pkts", "duplicate_request"} <= set(values.rxe)
+    assert {"rx_packets", "tx_bytes", "rx_dropped"} <= set(values.netdev)
+    assert "lifespan" not in values.rxe
 
 
 def test_verbs_ports() -> None:

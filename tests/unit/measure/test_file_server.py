@@ -38,13 +38,13 @@ def job(tool: str, size: int = SIZE) -> Job:
 def test_both_tools_are_timed_by_the_same_clock(
     tool: str, text: str, whole: int, data: int, messages: int
 ) -> None:
-    found = TOOLS[tool].parse(job(tool), text)
-    values = {(v.metric, v.kind): v.value for v in found.values}
+    measurement = TOOLS[tool].parse(job(tool), text)
+    values = {(v.metric, v.kind): v.value for v in measurement.values}
     # seconds since 1970 as a float are precise to a quarter of a microsecond
     assert values["transfer.time", "whole"] == pytest.approx(whole, abs=1000)
     assert values["transfer.time", "data"] == pytest.approx(data)
     assert values["bandwidth", "whole_file"] == pytest.approx(SIZE / whole * 1e9, rel=1e-5)
-    assert (found.payload_bytes, found.messages) == (SIZE, messages)
+    assert (measurement.payload_bytes, measurement.messages) == (SIZE, messages)
 
 
 def test_a_time_rounded_to_zero_is_absent() -> None:
@@ -98,10 +98,10 @@ def test_a_get_goes_the_other_way() -> None:
 def test_any_output_gives_values_or_an_error(tool: str, noise: str, cut: int) -> None:
     text = (RCOPY if tool == "rcopy" else CURL)[:cut] + noise
     try:
-        found = TOOLS[tool].parse(job(tool), text)
+        measurement = TOOLS[tool].parse(job(tool), text)
     except CellError:
         return
-    assert all(value.value > 0 for value in found.values)
+    assert all(value.value > 0 for value in measurement.values)
 
 
 def test_the_ftp_server_is_confined_to_the_data_link_and_one_folder() -> None:

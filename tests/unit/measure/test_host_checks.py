@@ -44,8 +44,8 @@ def test_no_host_can_be_logged_into(monkeypatch: pytest.MonkeyPatch, transport: 
     refused = TestbedError("no login", cause="no key", action="Copy your key.")
     monkeypatch.setattr(host_checks, "_login", lambda *_: refused)
     hosts = cast("Sequence[Host]", [SimpleNamespace(name=name) for name in ("alpha", "beta")])
-    with host_checks.open_checks(hosts, TRANSPORTS[transport]) as found:
-        checks = list(found)
+    with host_checks.open_checks(hosts, TRANSPORTS[transport]) as opened:
+        checks = list(opened)
     assert [check.name for check in checks] == ["login alpha", "login beta"]
     for check in checks:
         with pytest.raises(TestbedError, match="no login"):
@@ -75,7 +75,7 @@ def test_a_clock_that_is_off() -> None:
 def test_a_driver_that_is_not_this_ones(
     monkeypatch: pytest.MonkeyPatch, versions: tuple[str | None, ...], what: str
 ) -> None:
-    found = dict(zip(("alpha", "beta"), versions, strict=True))
+    loaded = dict(zip(("alpha", "beta"), versions, strict=True))
     built = prebuilt.Built(artifacts.Driver(Path(), RELEASE, "0123456789ab"), (), Path())
     # where the hosts differ, this machine has built for neither
     here = built if len(set(versions)) == 1 else None
@@ -83,9 +83,9 @@ def test_a_driver_that_is_not_this_ones(
     monkeypatch.setattr(
         host_checks.host_state,
         "read_loaded",
-        lambda node: HostState(RELEASE, found[node.name], (), ()),
+        lambda node: HostState(RELEASE, loaded[node.name], (), ()),
     )
-    nodes = [host(name, lambda _: "") for name in found]
+    nodes = [host(name, lambda _: "") for name in loaded]
     with pytest.raises(TestbedError, match=what) as caught:
         host_checks.driver(nodes)
     assert "rocelab hosts prepare" in caught.value.action

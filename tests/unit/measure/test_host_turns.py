@@ -101,14 +101,14 @@ def test_each_round_has_both_sides_in_seeded_order(
     orders = []
     for _ in range(2):
         made = Recorded()
-        found = driver_turns.measure(
+        runs = driver_turns.measure(
             *(PLAN, SIDES, made.drivers(SIDES), made),
             out=tmp_path,
             rounds=None,
             progress=NullProgress(),
         )
-        assert [path.name for path in found.base] == [f"{n}-base" for n in range(1, 7)]
-        assert [path.name for path in found.change] == [f"{n}-change" for n in range(1, 7)]
+        assert [path.name for path in runs.base] == [f"{n}-base" for n in range(1, 7)]
+        assert [path.name for path in runs.change] == [f"{n}-change" for n in range(1, 7)]
         orders.append(made.carried)
     assert orders[0] == orders[1]
     rounds = [tuple(orders[0][n : n + 2]) for n in range(0, 12, 2)]
@@ -149,10 +149,10 @@ def borrowed(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], host_turn
             raise TestbedError("beta lacks it", cause=str(owed), action="do this")
 
     def made(said: list[str]) -> host_turns.Hosts:
-        found = host_turns.Hosts(PLAN, HOSTS, said.append)
+        turns = host_turns.Hosts(PLAN, HOSTS, said.append)
         there: Any = SimpleNamespace(nodes=("alpha", "beta"), owed=(1, 2), each=lambda: [0, 1])
-        found._borrowed = there
-        return found
+        turns._borrowed = there
+        return turns
 
     monkeypatch.setattr(driver_turn, "check_restored", check)
     return made

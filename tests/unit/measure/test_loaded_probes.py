@@ -197,9 +197,9 @@ def test_every_benchmark_has_programs(key: tuple[str, str]) -> None:
             unit = "" if test == "time" else f'json = "x"\nunit = "{next(iter(UNITS[test]))}"\n'
             text += f'[benchmark.command]\nclient = ["/bin/my,client"]\n{unit}'
         with suppress(UsageError):
-            found = programs_of(plan_file.from_toml(text, "p.toml").cells())
-            assert found
-            assert all(name and "/" not in name for name in found)
+            programs = programs_of(plan_file.from_toml(text, "p.toml").cells())
+            assert programs
+            assert all(name and "/" not in name for name in programs)
             return
     pytest.fail("no such plan")
 

@@ -52,16 +52,16 @@ def by_kind(few: Point, many: Point, half: Point | None) -> dict[str, float]:
 
 
 def test_slope_and_start() -> None:
-    found = by_kind(point(FEW), point(MANY), point(HALF))
-    assert found[metrics.MARGINAL] == pytest.approx(COST)
-    assert found[metrics.START] == pytest.approx(START)
-    assert found[metrics.RESIDUAL] == pytest.approx(0, abs=1e-9)
+    costs = by_kind(point(FEW), point(MANY), point(HALF))
+    assert costs[metrics.MARGINAL] == pytest.approx(COST)
+    assert costs[metrics.START] == pytest.approx(START)
+    assert costs[metrics.RESIDUAL] == pytest.approx(0, abs=1e-9)
 
 
 def test_a_longer_start_is_no_cost_of_a_message() -> None:
-    found = by_kind(*(point(n, start=START + 50_000_000) for n in (FEW, MANY, HALF)))
-    assert found[metrics.MARGINAL] == pytest.approx(COST)
-    assert found[metrics.START] == pytest.approx(START + 50_000_000)
+    costs = by_kind(*(point(n, start=START + 50_000_000) for n in (FEW, MANY, HALF)))
+    assert costs[metrics.MARGINAL] == pytest.approx(COST)
+    assert costs[metrics.START] == pytest.approx(START + 50_000_000)
 
 
 def test_what_is_not_linear_says_so() -> None:
@@ -76,9 +76,9 @@ def test_no_cost_from_no_line() -> None:
 
 def test_a_slope_below_0_is_kept() -> None:
     """A pass was disturbed. Leaving such repetitions out would raise the mean of the others."""
-    found = by_kind(point(FEW, start=10**12), point(MANY), point(HALF))
-    assert found[metrics.MARGINAL] < 0
-    assert metrics.RESIDUAL not in found
+    costs = by_kind(point(FEW, start=10**12), point(MANY), point(HALF))
+    assert costs[metrics.MARGINAL] < 0
+    assert metrics.RESIDUAL not in costs
 
 
 def test_parts_are_net_and_add_up() -> None:
@@ -143,11 +143,11 @@ def test_a_program_that_polls_has_its_kernel_s_part(by_calls: bool) -> None:
         busy = {**split.busy, ("user", "benchmark"): spin, ("kthread", "other"): spin}
         object.__setattr__(split, "busy", busy)
     stat = 3_000.0
-    found = {
+    costs = {
         (value.metric, value.kind): value.value
         for value in message_cost.in_kernel(few, many, MANY - FEW, stat, polls_by_calls=by_calls)
     }
-    assert found == {
+    assert costs == {
         (metrics.Account(context, owner).name, metrics.KERNEL_MARGINAL): pytest.approx(
             ns + (EVENT - STATED) * EVENTS[owner, context] - (stat if owner == "rxe" else 0)
         )
@@ -182,10 +182,10 @@ TIMER_LIST = """now at 16408262961 nsecs
 @pytest.mark.parametrize("stopped", [0, 1])
 def test_idle_time_is_of_all_processors(stopped: int) -> None:
     """A processor that is idle now, with its tick stopped, has been so since its entry."""
-    found = machine_work.parse(TIMER_LIST.format(stopped=stopped))
-    assert found is not None
-    assert (found.now, found.processors) == (16408262961, 2)
-    assert found.idle == 29025000000 + stopped * 8262961
+    work = machine_work.parse(TIMER_LIST.format(stopped=stopped))
+    assert work is not None
+    assert (work.now, work.processors) == (16408262961, 2)
+    assert work.idle == 29025000000 + stopped * 8262961
 
 
 STAT = """now at 9000000000 nsecs
@@ -197,10 +197,10 @@ cpu1 50 0 30 700 0 0 0 0 0 0
 
 def test_a_kernel_that_tells_ticks_only() -> None:
     """Linux 7.x; user, nice and system come before what is idle and waits for a disk."""
-    found = machine_work.parse(STAT)
-    assert found is not None
-    assert (found.idle, found.processors) == (1405 * 10**7, 2)
-    assert found.step_ns == 2 * 10**7
+    work = machine_work.parse(STAT)
+    assert work is not None
+    assert (work.idle, work.processors) == (1405 * 10**7, 2)
+    assert work.step_ns == 2 * 10**7
 
 
 @pytest.mark.parametrize("text", ["", "now at 1 nsecs\n", "  .idle_sleeptime : 1 nsecs\n"])

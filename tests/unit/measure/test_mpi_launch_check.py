@@ -67,8 +67,8 @@ def check(name: str, n1: dict[str, str], n2: dict[str, str] | None = None) -> st
     nodes = [StubNode("n1", n1), StubNode("n2", n1 if n2 is None else n2)]
     ports = Ports(VerbsPort("rxe0", 1, "Ethernet"))
     rig = Rig(StubTestbed(nodes), (nodes[0], nodes[1]), (ports, ports), iter(range(9)))  # type: ignore[arg-type]
-    (found,) = (each for each in launch_check.launch_checks(rig, V2) if each.name == name)
-    return found.run()
+    (chosen,) = (each for each in launch_check.launch_checks(rig, V2) if each.name == name)
+    return chosen.run()
 
 
 def test_healthy_nodes_pass() -> None:
@@ -146,9 +146,9 @@ def test_two_nodes_with_one_control_address() -> None:
     nodes = [StubNode(name, here) for name in ("n1", "n2")]
     ports = Ports(VerbsPort("rxe0", 1, "Ethernet"))
     rig = Rig(StubTestbed(nodes, same), (nodes[0], nodes[1]), (ports, ports), iter(range(9)))
-    (found,) = (x for x in launch_check.launch_checks(rig, V2) if x.name == "control network")
+    (chosen,) = (x for x in launch_check.launch_checks(rig, V2) if x.name == "control network")
     with pytest.raises(CellError, match=r"n1 and n2 share the control address 172\.31\.0\.15"):
-        found.run()
+        chosen.run()
 
 
 @pytest.mark.parametrize(

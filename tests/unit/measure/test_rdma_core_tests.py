@@ -25,38 +25,38 @@ def compared(*tries: Try) -> tuple[Compared, list[Sequence[str]]]:
 
 def test_a_test_that_differs_only_at_first() -> None:
     """It is equal, counted as equal, and named."""
-    found, asked = compared(
+    comparison, asked = compared(
         ({"a": "pass", "b": "fail"}, {"a": "pass", "b": "pass"}), ({"b": "pass"}, {"b": "pass"})
     )
     assert asked == [(), ["b"]]
-    assert found.different == {}
-    assert found.counts == ({"pass": 2}, {"pass": 2})
-    assert found.unsteady == {"b": ("fail", "pass")}
+    assert comparison.different == {}
+    assert comparison.counts == ({"pass": 2}, {"pass": 2})
+    assert comparison.unsteady == {"b": ("fail", "pass")}
 
 
 def test_a_test_that_differs_in_every_try() -> None:
     """Answer and counts have the outcomes of the last try."""
     tries = [({"a": "pass", "b": "crash"}, {"a": "pass", "b": "pass"})]
     tries += [({"b": "fail"}, {"b": "pass"})] * RETRIES
-    found, asked = compared(*tries)
+    comparison, asked = compared(*tries)
     assert asked == [(), *[["b"]] * RETRIES]
-    assert found.different == {"b": ("fail", "pass")}
-    assert found.counts == ({"pass": 1, "fail": 1}, {"pass": 2})
-    assert found.unsteady == {}
+    assert comparison.different == {"b": ("fail", "pass")}
+    assert comparison.counts == ({"pass": 1, "fail": 1}, {"pass": 2})
+    assert comparison.unsteady == {}
 
 
 @pytest.mark.parametrize("later", [({}, {}), ({"b": "pass"}, {})])
 def test_a_test_that_does_not_run_again(later: Try) -> None:
     """No outcome is no agreement, also not with that of another try."""
     tries = [({"b": "fail"}, {"b": "pass"}), *[later] * RETRIES]
-    found, _ = compared(*tries)
-    assert "b" in found.different
-    assert found.unsteady == {}
+    comparison, _ = compared(*tries)
+    assert "b" in comparison.different
+    assert comparison.unsteady == {}
 
 
 def test_equal() -> None:
     """Nothing is run twice."""
-    found, asked = compared(({"a": "pass", "b": "skip"}, {"a": "pass", "b": "skip"}))
+    comparison, asked = compared(({"a": "pass", "b": "skip"}, {"a": "pass", "b": "skip"}))
     assert asked == [()]
-    assert found.counts == ({"pass": 1, "skip": 1},) * 2
-    assert found.different == found.unsteady == {}
+    assert comparison.counts == ({"pass": 1, "skip": 1},) * 2
+    assert comparison.different == comparison.unsteady == {}

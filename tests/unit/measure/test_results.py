@@ -129,9 +129,9 @@ def cycles(folder: Path, document: dict[str, Any]) -> dict[tuple[str, str], floa
         path = where / layout.CELLS / "perftest-write_lat.hw-v2.r01" / "64"
         (path / f"rxestat.{node}.json").write_text(json.dumps(document), "utf-8")
     results.rebuild(where)
-    found = results_table.load(where).filter(metric="cycles.kernel")
-    assert set(found["unit"]) <= {"cycles"}
-    return {(row["node"], row["kind"]): row["value"] for row in found.iter_rows(named=True)}
+    rows = results_table.load(where).filter(metric="cycles.kernel")
+    assert set(rows["unit"]) <= {"cycles"}
+    return {(row["node"], row["kind"]): row["value"] for row in rows.iter_rows(named=True)}
 
 
 COUNTED = {"event": "cycles", "count": 1_000_000, "counted_share": 1.0}
@@ -172,9 +172,9 @@ def test_cycles_of_one_more_message(tmp_path: Path) -> None:
     step[layout.EIGHTH_WATCHED] = dict(step)
     (cell / layout.CELL).write_text(json.dumps(record), "utf-8")
     results.rebuild(where)
-    found = results_table.load(where).filter(metric="cycles.kernel", kind="marginal")
-    assert found["node"].item() == "n1+n2"
-    assert found["value"].item() == each
+    rows = results_table.load(where).filter(metric="cycles.kernel", kind="marginal")
+    assert rows["node"].item() == "n1+n2"
+    assert rows["value"].item() == each
 
 
 @pytest.mark.parametrize(("more_ns", "known"), [(10**9, False), (3 * 10**9, True)])
@@ -192,8 +192,8 @@ def test_work_in_ticks_tells_only_long_work(tmp_path: Path, more_ns: int, known:
     step |= {"sent": 1600, "work_ns": {"n1": more_ns}}
     (cell / layout.CELL).write_text(json.dumps(record), "utf-8")
     results.rebuild(where)
-    found = results_table.load(where).filter(metric="cost.message", kind="marginal")
-    assert found["value"].to_list() == ([more_ns / 1400] if known else [])
+    rows = results_table.load(where).filter(metric="cost.message", kind="marginal")
+    assert rows["value"].to_list() == ([more_ns / 1400] if known else [])
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,9 @@ def cells_on_disk(run: Path) -> list[str]:
 
 
 def record(run: Path, cell: str) -> dict[str, object]:
-    found = json.loads((run / "cells" / cell / "cell.json").read_text())
-    assert isinstance(found, dict)
-    return found
+    content = json.loads((run / "cells" / cell / "cell.json").read_text())
+    assert isinstance(content, dict)
+    return content
 
 
 def test_a_run_from_end_to_end(tmp_path: Path) -> None:
@@ -199,9 +199,9 @@ def test_the_run_continues_after_a_failing_benchmark(tmp_path: Path) -> None:
     assert outcome.exit_code is ExitCode.CELL
     assert outcome.status == "complete"
     assert outcome.failed == tuple(name for name in CELLS if name.startswith("qperf"))
-    found = record(outcome.path, "qperf-tcp_lat.tcp.r01")
-    assert found["status"] == "error"
-    assert found["error"]["kind"] == "benchmark"  # type: ignore[index]
+    cell = record(outcome.path, "qperf-tcp_lat.tcp.r01")
+    assert cell["status"] == "error"
+    assert cell["error"]["kind"] == "benchmark"  # type: ignore[index]
     # its output is kept
     kept = outcome.path / "cells" / "qperf-tcp_lat.tcp.r01" / "64" / "client.out"
     assert kept.read_text() == "\x1b[31mnonsense"
@@ -218,10 +218,10 @@ def test_traffic_that_took_another_path_is_an_error_with_its_proof(tmp_path: Pat
 
     outcome = runner.run(PLAN, FakeTestbed(on_client=looped_back), tmp_path)
     assert outcome.exit_code is ExitCode.CELL
-    found = record(outcome.path, "perftest-send_bw.rxe-v2.r02")
-    assert found["error"]["kind"] == "proof"  # type: ignore[index]
-    assert "RoCE v2 frames on the wire is 2000, expected 2001" in found["error"]["what"]  # type: ignore[index]
-    assert found["steps"][0]["proof"]["ok"] is False  # type: ignore[index]
+    cell = record(outcome.path, "perftest-send_bw.rxe-v2.r02")
+    assert cell["error"]["kind"] == "proof"  # type: ignore[index]
+    assert "RoCE v2 frames on the wire is 2000, expected 2001" in cell["error"]["what"]  # type: ignore[index]
+    assert cell["steps"][0]["proof"]["ok"] is False  # type: ignore[index]
 
 
 class AfterCells:

@@ -60,8 +60,8 @@ class SlowBed(FakeTestbed):
 def test_the_sizes_before_a_slow_one_have_results(tmp_path: Path) -> None:
     outcome = runner.run(plan_file.from_toml(PAIR, "p.toml"), SlowBed(), tmp_path)
     assert outcome.failed == ("perftest-send_bw.rxe-v2.r01",)
-    found = pl.read_parquet(outcome.path / "results.parquet")
-    assert set(found.filter(pl.col("metric") == metrics.BANDWIDTH)["size"]) == {64}
+    results = pl.read_parquet(outcome.path / "results.parquet")
+    assert set(results.filter(pl.col("metric") == metrics.BANDWIDTH)["size"]) == {64}
     (note,) = proof_tables.errors(read.load(outcome.path)).notes
     assert "except of the sizes that a stalled cell finished" in note.text
 

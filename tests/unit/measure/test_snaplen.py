@@ -37,8 +37,8 @@ def plan(benchmark: str) -> Plan:
 
 
 def kept(benchmark: str, transport: str = "rxe-v2") -> int:
-    (found,) = (c for c in plan(benchmark).cells() if c.transport.name == transport)
-    return snaplen.choose(found, found.benchmark.sizes)
+    (cell,) = (c for c in plan(benchmark).cells() if c.transport.name == transport)
+    return snaplen.choose(cell, cell.benchmark.sizes)
 
 
 def bench(tool: str, test: str, size: int, iterations: int, mpi: str = "") -> str:

@@ -92,10 +92,10 @@ def test_on_real_machines_a_watched_step_is_timed_first(
     (step,) = json.loads((cell / "cell.json").read_text())["steps"]
     assert step["timing"]["proof"]["ok"]
     assert (cell / "64/timing/wire.pcap").exists()
-    found = pl.read_parquet(outcome.path / "results.parquet")
+    results = pl.read_parquet(outcome.path / "results.parquet")
 
     def one(metric: str) -> float:
-        (value,) = found.filter(pl.col("metric") == metric)["value"]
+        (value,) = results.filter(pl.col("metric") == metric)["value"]
         return float(value)
 
     for metric in (metrics.BANDWIDTH, metrics.MESSAGE_RATE):

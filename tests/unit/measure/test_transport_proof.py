@@ -277,17 +277,17 @@ def test_payload_by_opcode(name: str, opcode: int, extended: int, data: bool, le
         (ethernet(0x8915, grh(packet)), "roce_v1"),
         (ethernet(0x8915, grh(packet), vlan=True), "roce_v1"),
     ):
-        found = count_frames(whole)
-        assert getattr(found, version) == 1
-        assert found.roce_v1 + found.roce_v2 == 1
-        assert found.roce_data == (1 if data else 0)
-        assert found.roce_payload_bytes == length
-        assert found.roce_data_bytes == (len(whole) if data else 0)
-        assert found.undecoded == 0
+        counts = count_frames(whole)
+        assert getattr(counts, version) == 1
+        assert counts.roce_v1 + counts.roce_v2 == 1
+        assert counts.roce_data == (1 if data else 0)
+        assert counts.roce_payload_bytes == length
+        assert counts.roce_data_bytes == (len(whole) if data else 0)
+        assert counts.undecoded == 0
 
 
 def test_tcp_and_other_frames() -> None:
-    found = count_frames(
+    counts = count_frames(
         ethernet(0x0800, ipv4(6, tcp(b"x" * 100))),
         ethernet(0x86DD, ipv6(6, tcp(b"x" * 10, options=b""))),
         ethernet(0x0800, ipv4(6, tcp(b""))) + b"\0" * 6,  # an ACK, with Ethernet's own padding
@@ -295,24 +295,24 @@ def test_tcp_and_other_frames() -> None:
         ethernet(0x0806, b"\0" * 28),
         ethernet(0x0800, ipv4(17, b"x" * 20, fragment=0x2005)),  # a later fragment
     )
-    assert (found.tcp, found.tcp_data, found.tcp_payload_bytes) == (3, 2, 110)
-    assert found.tcp_data_bytes == 14 + 20 + 32 + 100 + 14 + 40 + 20 + 10
-    assert (found.other, found.frames, found.undecoded) == (3, 6, 0)
+    assert (counts.tcp, counts.tcp_data, counts.tcp_payload_bytes) == (3, 2, 110)
+    assert counts.tcp_data_bytes == 14 + 20 + 32 + 100 + 14 + 40 + 20 + 10
+    assert (counts.other, counts.frames, counts.undecoded) == (3, 6, 0)
 
 
 def test_a_truncated_frame_counts_with_its_length_on_the_link() -> None:
     whole = ethernet(0x0800, ipv4(6, tcp(b"x" * 1000)))
-    found = count_frames(whole, captured=128)
-    assert (found.tcp_payload_bytes, found.tcp_data_bytes, found.bytes) == (1000, 1066, 1066)
+    counts = count_frames(whole, captured=128)
+    assert (counts.tcp_payload_bytes, counts.tcp_data_bytes, counts.bytes) == (1000, 1066, 1066)
 
 
 @given(st.binary(max_size=120))
 def test_any_bytes_are_counted_once(packet: bytes) -> None:
-    found = count_frames(packet)
-    kinds = found.roce_v1 + found.roce_v2 + found.tcp + found.other
-    assert found.frames == 1
-    assert kinds + found.undecoded >= 1
-    assert found.roce_payload_bytes >= 0
+    counts = count_frames(packet)
+    kinds = counts.roce_v1 + counts.roce_v2 + counts.tcp + counts.other
+    assert counts.frames == 1
+    assert kinds + counts.undecoded >= 1
+    assert counts.roce_payload_bytes >= 0
 
 
 def pcap(packets: list[bytes], *, order: str = "<", magic: int = 0xA1B2C3D4) -> bytes:
@@ -326,8 +326,8 @@ def test_files_of_either_byte_order_and_resolution(tmp_path: Path, order: str, m
     path = tmp_path / "wire.pcap"
     packet = ethernet(0x8915, grh(bth(0x04, 0, b"x" * 64)))
     path.write_bytes(pcap([packet] * 3, order=order, magic=magic))
-    found = frames.count(path)
-    assert (found.frames, found.roce_v1, found.roce_payload_bytes) == (3, 3, 192)
+    counts = frames.count(path)
+    assert (counts.frames, counts.roce_v1, counts.roce_payload_bytes) == (3, 3, 192)
 
 
 @given(st.binary(max_size=200))
@@ -367,9 +367,9 @@ grep: something: Invalid argument
 
 
 def test_counters_are_read_by_name() -> None:
-    found = counters.parse(LISTING)
-    assert found.rxe == {"sent_pkts": 12}
-    assert found.netdev == {"rx_packets": 120, "tx_bytes": 2**64 - 1}
+    values = counters.parse(LISTING)
+    assert values.rxe == {"sent_pkts": 12}
+    assert values.netdev == {"rx_packets": 120, "tx_bytes": 2**64 - 1}
 
 
 def test_the_command_names_the_devices_files() -> None:
@@ -439,14 +439,14 @@ def test_control_connections_are_not_the_benchmark(tmp_path: Path) -> None:
     """SSH and mpirun's daemons may share the data link."""
     path = tmp_path / "wire.pcap"
     path.write_bytes(pcap([segment(40000, 22), segment(5001, 40001), segment(40001, 5001)]))
-    found = frames.count(path, control_ports={22})
-    assert (found.control, found.control_payload_bytes) == (1, 100)
-    assert (found.tcp, found.tcp_payload_bytes) == (2, 200)
+    counts = frames.count(path, control_ports={22})
+    assert (counts.control, counts.control_payload_bytes) == (1, 100)
+    assert (counts.tcp, counts.tcp_payload_bytes) == (2, 200)
     assert frames.count(path).tcp == 3
 
 
 def test_congestion_notifications_are_decoded() -> None:
     """They belong to RoCE, carry no message, and are nothing strange."""
-    found = frames.count(Path(__file__).parents[3] / "captures" / "cnp.pcap")
-    assert found.undecoded == 0
-    assert 0 < found.roce_data < found.roce_v2
+    counts = frames.count(Path(__file__).parents[3] / "captures" / "cnp.pcap")
+    assert counts.undecoded == 0
+    assert 0 < counts.roce_data < counts.roce_v2

@@ -66,8 +66,8 @@ def run(
 def document(program: Path, ranks: int, *words: str) -> dict[str, Any]:
     done = run(program, ranks, "--json", *words)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    content: dict[str, Any] = json.loads(done.stdout)
+    return content
 
 
 WAYS = {"latency": 2, "bw": 1}
@@ -83,17 +83,17 @@ EVERY_TEST = [
 @pytest.mark.parametrize(("method", "ranks"), EVERY_TEST)
 def test_every_test_at_every_rank_count(program: Path, method: str, ranks: int) -> None:
     """All tests run in one mpirun; mpibench itself checks the data for each root."""
-    found = document(
+    results = document(
         program, ranks, "-m", method, "-i", "9", "-s", "4,1000,20000", *PAIRS, *COLLECTIVES
     )
-    assert found["schema"] == "rocelab.mpibench/1"
-    assert (found["method"], found["ranks"]) == (method, ranks)
-    rows = [(row["test"], row["size"]) for row in found["results"]]
+    assert results["schema"] == "rocelab.mpibench/1"
+    assert (results["method"], results["ranks"]) == (method, ranks)
+    rows = [(row["test"], row["size"]) for row in results["results"]]
     sized = [t for t in (*PAIRS, *COLLECTIVES) if t != "barrier"]
     assert sorted(rows) == sorted(
         [("barrier", 0), *((t, s) for t in sized for s in (4, 1000, 20000))]
     )
-    for row in found["results"]:
+    for row in results["results"]:
         value = row.get("latency_ns", row.get("bandwidth"))
         assert value > 0
         assert row["across"] == {"bytes": 0, "messages": 0}, "all ranks are on one node"
@@ -139,9 +139,9 @@ def across(program: Path, test: str, size: int, iterations: int = 10) -> tuple[i
         timeout=240,
         check=True,
     )
-    found = json.loads(done.stdout)
-    assert [node["ranks"] for node in found["nodes"]] == [2, 2]
-    row = found["results"][0]["across"]
+    results = json.loads(done.stdout)
+    assert [node["ranks"] for node in results["nodes"]] == [2, 2]
+    row = results["results"][0]["across"]
     return row["bytes"], row["messages"]
 
 

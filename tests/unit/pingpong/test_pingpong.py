@@ -167,12 +167,16 @@ OUTPUT = (
 
 def test_a_plans_figures() -> None:
     """Half a round trip, and the messages of both ends."""
-    found = TOOLS["pingpong"].parse(job(), OUTPUT)
-    (latency,) = found.values
+    measurement = TOOLS["pingpong"].parse(job(), OUTPUT)
+    (latency,) = measurement.values
     assert (latency.metric, latency.kind) == ("latency.mean", "one_way_half_rtt")
     assert (latency.value, latency.unit) == (20_000, "ns")
-    assert (found.sent, found.messages, found.payload_bytes) == (2000, 2000, 128_000)
-    assert found.path_mtu == 1024
+    assert (measurement.sent, measurement.messages, measurement.payload_bytes) == (
+        2000,
+        2000,
+        128_000,
+    )
+    assert measurement.path_mtu == 1024
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_every_probe_is_built_documented_and_run() -> None:
 
 def test_no_other_module_lists_them() -> None:
     """A tuple, list, set, dict or Literal with two of the names is a second list."""
-    found = []
+    copies = []
     for path in PACKAGE.rglob("*.py"):
         name = str(path.relative_to(PACKAGE))
         for node in ast.walk(ast.parse(path.read_text())):
@@ -54,9 +54,9 @@ def test_no_other_module_lists_them() -> None:
             else:
                 continue
             words = {item.value for item in listed if isinstance(item, ast.Constant)}
-            found += [
+            copies += [
                 f"{name}:{node.lineno}: {kind}"
                 for kind, names in KINDS.items()
                 if len(words & names) > 1 and name not in OWNERS
             ]
-    assert found == []
+    assert copies == []

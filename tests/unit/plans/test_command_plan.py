@@ -45,23 +45,23 @@ def read(test: str, said: str, *, wall_ns: int = 0, **how: str) -> Measurement:
 
 
 def test_a_plan_with_a_command_survives_run_json() -> None:
-    found = plan(
+    parsed = plan(
         'test = "latency"\nsizes = [2, 64]\nfaults = ["gone"]\n'
         '[benchmark.parameters]\nmode = ["a", "b-c"]\ndepth = [1, 16]\n'
         '[benchmark.command]\nclient = ["c", "{mode}", "x{depth}{size}"]\n'
         'server = ["s", "{mode}"]\n'
         "ready = 'line:up'\nregex = 'lat (?P<value>[0-9.]+)'\nunit = 'us'\nmay_fail = true\n"
     )
-    labels = [benchmark.title for benchmark in found.benchmarks]
+    labels = [benchmark.title for benchmark in parsed.benchmarks]
     assert labels == [f"latency-mode{m}depth{d}" for m in ("a", "bc") for d in (1, 16)]
-    last = found.benchmarks[-1]
+    last = parsed.benchmarks[-1]
     assert last.command is not None
     assert (last.command.client, last.command.server) == (("c", "b-c", "x16{size}"), ("s", "b-c"))
     assert last.ends_with_error
     assert not last.measures_its_end
     assert message_bytes(last, last.sizes) is None
-    again = json.loads(json.dumps(found.to_dict()))
-    assert plan_file.from_dict(again, "run.json") == found
+    again = json.loads(json.dumps(parsed.to_dict()))
+    assert plan_file.from_dict(again, "run.json") == parsed
 
 
 @pytest.mark.parametrize(
@@ -122,22 +122,22 @@ def test_its_words_know_the_step() -> None:
     ],
 )
 def test_units(test: str, unit: str, metric: str, value: float, in_unit: str) -> None:
-    found = read(test, '{"a": [{"b": 1.5}]}', json="a.0.b", unit=unit)
-    [one] = found.values
+    measurement = read(test, '{"a": [{"b": 1.5}]}', json="a.0.b", unit=unit)
+    [one] = measurement.values
     assert (one.metric, one.value, one.unit) == (metric, value, in_unit)
     assert one.kind == TESTS["command", test].kind
 
 
 def test_numbers_in_json() -> None:
-    found = read("rate", 'log\n{"r": 2, "n": 7}\n', json="r", messages="n", unit="1/s")
-    assert (found.values[0].value, found.messages, found.sent) == (2, 7, 7)
+    measurement = read("rate", 'log\n{"r": 2, "n": 7}\n', json="r", messages="n", unit="1/s")
+    assert (measurement.values[0].value, measurement.messages, measurement.sent) == (2, 7, 7)
 
 
 def test_numbers_in_lines() -> None:
     said = "lat 9\nlat: 1.5 us, 20 sent\nlat: 2.5 us, 30 sent\nend\n"
     how = {"regex": r"lat: (?P<value>\S+) us, (?P<messages>\d+)", "unit": "us"}
-    found = read("latency", said, **how)
-    assert (found.values[0].value, found.sent) == (2500, 30)
+    measurement = read("latency", said, **how)
+    assert (measurement.values[0].value, measurement.sent) == (2500, 30)
 
 
 def test_how_long_it_ran() -> None:

@@ -42,8 +42,8 @@ def figures(measurement: Measurement) -> dict[str, tuple[str, float, str]]:
 
 def test_reads() -> None:
     said = json.loads(READ)["jobs"][0]["read"]
-    found = read(READ)
-    values = figures(found)
+    measurement = read(READ)
+    values = figures(measurement)
     for name, key in (("mean", "mean"), ("min", "min"), ("max", "max"), ("stdev", "stddev")):
         assert values[f"latency.{name}"] == ("request", said["lat_ns"][key], "ns")
     assert values["latency.p50"][1] == said["lat_ns"]["percentile"]["50.000000"]
@@ -51,7 +51,11 @@ def test_reads() -> None:
     assert values["latency.samples"] == ("request", 200, "1")
     assert values["message_rate"] == ("request", pytest.approx(said["iops"], rel=1e-6), "1/s")
     assert values["bandwidth"][1] == pytest.approx(said["bw_bytes"], rel=1e-5)
-    assert (found.payload_bytes, found.messages, found.sent) == (200 * 4096, 200, 200)
+    assert (measurement.payload_bytes, measurement.messages, measurement.sent) == (
+        200 * 4096,
+        200,
+        200,
+    )
 
 
 def test_rates_of_a_job_that_was_too_short_are_absent() -> None:
@@ -64,9 +68,9 @@ def test_rates_of_a_job_that_was_too_short_are_absent() -> None:
 
 
 def test_writes_with_several_in_flight() -> None:
-    found = read(WRITE, job("nvme_write", 65536, 50, depth=4))
-    assert figures(found)["latency.samples"][1] == 50
-    assert found.payload_bytes == 50 * 65536
+    measurement = read(WRITE, job("nvme_write", 65536, 50, depth=4))
+    assert figures(measurement)["latency.samples"][1] == 50
+    assert measurement.payload_bytes == 50 * 65536
 
 
 def test_the_command_line_says_how_many_blocks() -> None:

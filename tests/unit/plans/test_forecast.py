@@ -33,13 +33,13 @@ transports = ["rxe-v2"]
 
 
 def test_bytes_are_those_of_the_messages() -> None:
-    found = Forecast.of(PLAN, {})
-    assert len(found.cells) == 9
-    assert set(found.cells) == {cell.name for cell in PLAN.cells()}
-    assert found.steps == 3 * (2 + 2 + 1)
+    forecast = Forecast.of(PLAN, {})
+    assert len(forecast.cells) == 9
+    assert set(forecast.cells) == {cell.name for cell in PLAN.cells()}
+    assert forecast.steps == 3 * (2 + 2 + 1)
     # a ping-pong sends each message both ways; over tcp, qperf sends for a time
-    assert found.message_bytes == 3 * (2 * 100 * (64 + 1024) + 10 * 4096)
-    assert found.open_steps == 3 * 2
+    assert forecast.message_bytes == 3 * (2 * 100 * (64 + 1024) + 10 * 4096)
+    assert forecast.open_steps == 3 * 2
 
 
 def test_time_is_that_of_earlier_cells() -> None:

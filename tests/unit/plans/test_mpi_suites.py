@@ -53,8 +53,8 @@ def job(tool: str, test: str, *sizes: int, iterations: int = 20, ranks: int = 2)
     return MpiJob(TESTS[tool, test], sizes, iterations, plan)
 
 
-def read(found: MpiJob, name: str) -> Sweep:
-    return SUITES[found.test.tool].parse(found, (HERE / name).read_text())
+def read(asked: MpiJob, name: str) -> Sweep:
+    return SUITES[asked.test.tool].parse(asked, (HERE / name).read_text())
 
 
 def figures(sweep: Sweep, size: int) -> dict[str, tuple[str, float, str]]:
@@ -64,14 +64,14 @@ def figures(sweep: Sweep, size: int) -> dict[str, tuple[str, float, str]]:
 def test_mpibench() -> None:
     text = (HERE / "mpibench-0.1.0-latency.json").read_text()
     row = json.loads(text)["results"][0]
-    found = read(job("mpibench", "latency", 4, 1024), "mpibench-0.1.0-latency.json")
-    assert figures(found, 4) == {
+    sweep = read(job("mpibench", "latency", 4, 1024), "mpibench-0.1.0-latency.json")
+    assert figures(sweep, 4) == {
         "latency.mean": ("one_way_half_rtt", pytest.approx(row["latency_ns"]), "ns")
     }
-    assert found.payload_bytes == 21 * 2 * (4 + 1024)
-    assert found.messages == 21 * 2 * 2
-    assert found.facts["nodes"] == [{"name": "n1", "ranks": 1}, {"name": "n2", "ranks": 1}]
-    assert found.facts["cvars"]["pml"] == "ob1"
+    assert sweep.payload_bytes == 21 * 2 * (4 + 1024)
+    assert sweep.messages == 21 * 2 * 2
+    assert sweep.facts["nodes"] == [{"name": "n1", "ranks": 1}, {"name": "n2", "ranks": 1}]
+    assert sweep.facts["cvars"]["pml"] == "ob1"
     assert mpibench.round_trips(text) == []
     streams = read(job("mpibench", "bw", 4, 1024), "mpibench-0.1.0-bw.json")
     assert set(figures(streams, 1024)) == {"bandwidth", "message_rate"}
@@ -188,11 +188,11 @@ def test_osu_s_other_columns() -> None:
 def test_skampi() -> None:
     """Parse output recorded under the names that others gave their measurements."""
 
-    def of(found: MpiJob, name: str, theirs: str) -> Sweep:
+    def of(asked: MpiJob, name: str, theirs: str) -> Sweep:
         text = (HERE / name).read_text()
-        ours = f"{found.test.name}-{found.sizes[0]}"
-        assert f'begin measurement "{ours}"' in SUITES["skampi"].files(found)["rocelab.ski"]
-        return SUITES["skampi"].parse(found, text.replace(theirs, ours))
+        ours = f"{asked.test.name}-{asked.sizes[0]}"
+        assert f'begin measurement "{ours}"' in SUITES["skampi"].files(asked)["rocelab.ski"]
+        return SUITES["skampi"].parse(asked, text.replace(theirs, ours))
 
     five = of(
         job("skampi", "allreduce", 35952), "skampi-5.0.4-allreduce.txt", "MPI_Allreduce-procs"
@@ -236,9 +236,9 @@ def test_skampi_s_input() -> None:
         in (suite.files(pair)["rocelab.ski"])
     )
     said = '# SKaMPI Version 5.0.4 rev. 355\n# begin result "latency-64"\n'
-    found = suite.parse(pair, f"{said}count= 64   64   40.0   0.5   8   40.0   39.0\n")
-    assert figures(found, 64) == {"latency.mean": ("one_way_half_rtt", 20000, "ns")}
-    assert found.messages == 80
+    sweep = suite.parse(pair, f"{said}count= 64   64   40.0   0.5   8   40.0   39.0\n")
+    assert figures(sweep, 64) == {"latency.mean": ("one_way_half_rtt", 20000, "ns")}
+    assert sweep.messages == 80
 
 
 def application(tool: str, test: str, problem: str, ranks: int) -> MpiJob:
@@ -284,13 +284,13 @@ def test_npb_garbled(old: str, new: str, message: str) -> None:
 
 def test_hpcc() -> None:
     two = application("hpcc", "all", "200", 2)
-    found = read(two, "hpcc-1.5.0.txt")
-    assert figures(found, 0)["application.hpl.rate"] == ("application", 21775400, "1/s")
-    assert figures(found, 8)["application.ping_pong.latency"] == ("application", 25857300, "ns")
-    assert figures(found, 2_000_000)["application.random_ring.bandwidth"] == (
+    sweep = read(two, "hpcc-1.5.0.txt")
+    assert figures(sweep, 0)["application.hpl.rate"] == ("application", 21775400, "1/s")
+    assert figures(sweep, 8)["application.ping_pong.latency"] == ("application", 25857300, "ns")
+    assert figures(sweep, 2_000_000)["application.random_ring.bandwidth"] == (
         *("application", 313704000, "bytes/s"),
     )
-    assert found.facts == {"version": "1.5.0"}
+    assert sweep.facts == {"version": "1.5.0"}
 
 
 @pytest.mark.parametrize(
@@ -641,11 +641,11 @@ def test_the_gid_of_the_address_and_of_the_right_type() -> None:
             ]
         )
     )
-    found = gid.parse(listing)
-    assert gid.choose(found, "RoCE v2", "10.44.0.1", node="n1").index == 2
-    assert gid.choose(found, "IB/RoCE v1", "10.44.0.1", node="n1").index == 1
+    gids = gid.parse(listing)
+    assert gid.choose(gids, "RoCE v2", "10.44.0.1", node="n1").index == 2
+    assert gid.choose(gids, "IB/RoCE v1", "10.44.0.1", node="n1").index == 1
     with pytest.raises(CellError, match=r"n1 has no RoCE v2 GID for 10\.44\.0\.1"):
-        gid.choose(found[:2], "RoCE v2", "10.44.0.1", node="n1")
+        gid.choose(gids[:2], "RoCE v2", "10.44.0.1", node="n1")
 
 
 # recorded: Open MPI 5 of Debian 13, shortened

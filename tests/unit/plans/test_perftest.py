@@ -46,8 +46,8 @@ def test_latency_is_computed_from_raw_samples(
     test: str, size: int, iterations: int, kind: str
 ) -> None:
     output = text(test, size, iterations)
-    found = parse(job(test, size, iterations), output)
-    got = figures(found)
+    measurement = parse(job(test, size, iterations), output)
+    got = figures(measurement)
     assert {k for k, _, _ in got.values()} == {kind}
     # an independent reading of the first block of samples
     block = output.split("#, usec\n")[1]
@@ -58,15 +58,15 @@ def test_latency_is_computed_from_raw_samples(
     assert got["latency.max"][1] == max(samples)
     assert got["latency.min"][1] == min(samples)
     assert got["latency.stdev"][1] == pytest.approx(statistics.stdev(samples))
-    assert found.path_mtu == 4096
-    assert found.messages == iterations
-    assert found.payload_bytes == (0 if test == "atomic_lat" else size * iterations)
+    assert measurement.path_mtu == 4096
+    assert measurement.messages == iterations
+    assert measurement.payload_bytes == (0 if test == "atomic_lat" else size * iterations)
 
 
 def test_the_worst_samples_are_kept() -> None:
     """perftest's t_max is the third worst of 19; the real worst one is 8.05 ms."""
-    found = figures(parse(job("write_lat", 64, 20), text("write_lat", 64, 20)))
-    assert found["latency.max"] == ("one_way_half_rtt", 8050620.0, "ns")
+    values = figures(parse(job("write_lat", 64, 20), text("write_lat", 64, 20)))
+    assert values["latency.max"] == ("one_way_half_rtt", 8050620.0, "ns")
     assert "4668.22" in text("write_lat", 64, 20).splitlines()[-2]
 
 
@@ -80,16 +80,16 @@ def test_the_worst_samples_are_kept() -> None:
     ],
 )
 def test_bandwidth(test: str, size: int, iterations: int, bandwidth: float) -> None:
-    found = figures(parse(job(test, size, iterations), text(test, size, iterations)))
-    assert found == {
+    values = figures(parse(job(test, size, iterations), text(test, size, iterations)))
+    assert values == {
         "bandwidth": ("one_way", pytest.approx(bandwidth), "bytes/s"),
         "message_rate": ("one_way", pytest.approx(bandwidth / size), "1/s"),
     }
 
 
 def test_atomics_have_a_rate_and_no_bandwidth() -> None:
-    found = figures(parse(job("atomic_bw", 8, 200), text("atomic_bw", 8, 200)))
-    assert found == {"message_rate": ("round_trip", pytest.approx(7480.0), "1/s")}
+    values = figures(parse(job("atomic_bw", 8, 200), text("atomic_bw", 8, 200)))
+    assert values == {"message_rate": ("round_trip", pytest.approx(7480.0), "1/s")}
 
 
 LAT = text("write_lat", 64, 20)
@@ -147,11 +147,11 @@ def test_perftests_cpu_utilization() -> None:
     asked = replace(job("write_bw", 65536, 1000), cpu_util=True, seconds=3)
     assert {"-D", "3", "--cpu_util"} <= set(client(asked)) & set(server(asked))
     assert "-n" not in client(asked)
-    found = parse(asked, UTIL)
-    assert (found.messages, found.payload_bytes) == (487, 487 * 65536)
-    assert figures(found)["cpu.utilization"] == ("proc_stat", 1.0, "1")
+    measurement = parse(asked, UTIL)
+    assert (measurement.messages, measurement.payload_bytes) == (487, 487 * 65536)
+    assert figures(measurement)["cpu.utilization"] == ("proc_stat", 1.0, "1")
     # resolution of MiB/s compared with that of messages
-    assert figures(found)["bandwidth"][1] == pytest.approx(10.10 * 2**20)
+    assert figures(measurement)["bandwidth"][1] == pytest.approx(10.10 * 2**20)
     with pytest.raises(CellError, match="no complete line"):
         parse(job("write_bw", 65536, 487), UTIL)
 
@@ -188,10 +188,10 @@ def test_a_rate_of_zero_is_refused() -> None:
 def test_truncated_output_never_gives_other_numbers(length: int) -> None:
     whole = parse(job("write_lat", 64, 20), LAT)
     try:
-        found = parse(job("write_lat", 64, 20), LAT[:length])
+        measurement = parse(job("write_lat", 64, 20), LAT[:length])
     except CellError:
         return
-    assert found == whole
+    assert measurement == whole
 
 
 @given(st.text())

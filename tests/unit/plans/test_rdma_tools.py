@@ -59,11 +59,11 @@ def figures(measurement: Measurement) -> dict[str, tuple[str, float, str]]:
 def test_what_was_recorded(recorded: tuple[str, str, int, int]) -> None:
     """Each has its value, and the least that the wire must have carried."""
     tool, test, size, iterations = recorded
-    found = read(*recorded)
-    assert found.values
-    assert all(each.value > 0 for each in found.values)
+    measurement = read(*recorded)
+    assert measurement.values
+    assert all(each.value > 0 for each in measurement.values)
     ways = 1 if tool == "ucx_perftest" and test.endswith("_bw") else 2
-    assert found.payload_bytes >= ways * size * iterations
+    assert measurement.payload_bytes >= ways * size * iterations
 
 
 @pytest.mark.parametrize("recorded", [each for each in RECORDED if each[0] != "udaddy"])
@@ -100,10 +100,10 @@ def test_garbled_output(data: st.DataObject, recorded: tuple[str, str, int, int]
     at = data.draw(st.integers(0, len(text) - 1))
     text = text[:at] + data.draw(st.text(max_size=3)) + text[at + 1 :]
     try:
-        found = TOOLS[tool].parse(job(tool, test, size, iterations), text)
+        measurement = TOOLS[tool].parse(job(tool, test, size, iterations), text)
     except CellError:
         return
-    assert all(each.value > 0 for each in found.values)
+    assert all(each.value > 0 for each in measurement.values)
 
 
 def test_ucx_is_told_which_transport() -> None:

@@ -16,8 +16,8 @@ def test_all_at_once() -> None:
         "delay+patches:/a+b/c+tree:/src/linux@v6.12~2+parameter:delay_ns=100"
         "+sysctl:net.core.rmem_max=5+mtu:1500+line:6.1"
     )
-    found = side.parse(text)
-    assert found == side.Side(
+    parsed = side.parse(text)
+    assert parsed == side.Side(
         text,
         variant="delay",
         patches=(Path("/a+b/c"),),
@@ -28,7 +28,7 @@ def test_all_at_once() -> None:
         mtu=1500,
         line="6.1",
     )
-    assert found.is_built
+    assert parsed.is_built
 
 
 def test_a_path_is_patches() -> None:
@@ -40,9 +40,9 @@ def test_a_path_is_patches() -> None:
 def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell expands `~` only where a word begins with it."""
     monkeypatch.setenv("HOME", "/home/me")
-    found = side.parse("line:7.x+tree:~/linux@master+patches:~/mine")
-    assert found.tree == Path("/home/me/linux")
-    assert found.patches == (Path("/home/me/mine"),)
+    parsed = side.parse("line:7.x+tree:~/linux@master+patches:~/mine")
+    assert parsed.tree == Path("/home/me/linux")
+    assert parsed.patches == (Path("/home/me/mine"),)
 
 
 @pytest.mark.parametrize(

@@ -24,32 +24,32 @@ def bench(text: str) -> Benchmark:
 
 def test_large_messages_have_fewer_iterations() -> None:
     """OSU: above 8 KiB."""
-    found = bench(
+    benchmark = bench(
         'test = "latency"\nsizes = [0, 8192, 8193, 65536]\niterations = 10000\n'
         "large_iterations = 1000\n"
     )
-    assert [found.iterations_of(size) for size in found.sizes] == [10000, 10000, 1000, 1000]
+    assert [benchmark.iterations_of(size) for size in benchmark.sizes] == [10000, 10000, 1000, 1000]
 
 
 def test_emulated_nodes_may_have_fewer_iterations() -> None:
     """Where instructions are counted; a bound for large messages stays."""
-    found = bench(
+    benchmark = bench(
         'test = "latency"\nsizes = [4, 65536]\niterations = 10000\ncounted_iterations = 300\n'
         "large_iterations = 1000\n"
     )
-    counted = found.where_counted()
-    assert [found.iterations_of(size) for size in found.sizes] == [10000, 1000]
-    assert [counted.iterations_of(size) for size in found.sizes] == [300, 1000]
+    counted = benchmark.where_counted()
+    assert [benchmark.iterations_of(size) for size in benchmark.sizes] == [10000, 1000]
+    assert [counted.iterations_of(size) for size in benchmark.sizes] == [300, 1000]
     assert counted.where_counted() == counted
 
 
 def test_a_volume_bounds_the_iterations() -> None:
     """IMB: 1000, or as many as fit in 40 MiB; ours are never fewer than ten."""
-    found = bench(
+    benchmark = bench(
         f'test = "latency"\nsizes = [0, 32768, 65536, {MIB}, {16 * MIB}]\niterations = 1000\n'
         f"volume = {40 * MIB}\n"
     )
-    assert [found.iterations_of(size) for size in found.sizes] == [1000, 1000, 640, 40, 10]
+    assert [benchmark.iterations_of(size) for size in benchmark.sizes] == [1000, 1000, 640, 40, 10]
 
 
 @pytest.mark.parametrize("line", ["large_iterations = 9", "counted_iterations = 9", "volume = 0"])
@@ -59,19 +59,19 @@ def test_too_few_are_refused(line: str) -> None:
 
 
 def test_sizes_with_other_iterations_have_their_own_mpirun() -> None:
-    found = bench(
+    benchmark = bench(
         'test = "latency"\nsizes = [4, 8192, 16384, 32768]\niterations = 100\n'
         "large_iterations = 10\n"
     )
-    assert steps_of(found) == ((4, 8192), (16384,), (32768,))
+    assert steps_of(benchmark) == ((4, 8192), (16384,), (32768,))
 
 
 def test_what_is_too_much_for_one_mpirun_has_its_own() -> None:
     # a window of 64 messages, counted for both directions
     sizes = [1, 1024, 65536, MIB, 4 * MIB]
-    found = bench(f'test = "bw"\nsizes = {sizes}\niterations = 20\n')
-    assert message_bytes(found, (65536,)) == 2 * 64 * 20 * 65536 < MAX_TOGETHER
-    assert steps_of(found) == ((1, 1024, 65536), (MIB,), (4 * MIB,))
+    benchmark = bench(f'test = "bw"\nsizes = {sizes}\niterations = 20\n')
+    assert message_bytes(benchmark, (65536,)) == 2 * 64 * 20 * 65536 < MAX_TOGETHER
+    assert steps_of(benchmark) == ((1, 1024, 65536), (MIB,), (4 * MIB,))
     apart = bench(f'test = "bw"\nsizes = {sizes}\niterations = 20\n[benchmark.mpi]\nsweep = false')
     assert steps_of(apart) == tuple((size,) for size in sizes)
 

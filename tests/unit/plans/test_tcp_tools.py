@@ -36,34 +36,34 @@ def figures(measurement: Measurement) -> dict[str, tuple[str, float, str]]:
 
 
 def test_qperf_latency() -> None:
-    found = read("qperf", "tcp_lat", 64, LAT)
-    assert figures(found) == {"latency.mean": ("one_way_half_rtt", 8778.32106, "ns")}
-    assert found.payload_bytes == 3645376 * 2
-    assert found.sent == 56959 + 56959
+    measurement = read("qperf", "tcp_lat", 64, LAT)
+    assert figures(measurement) == {"latency.mean": ("one_way_half_rtt", 8778.32106, "ns")}
+    assert measurement.payload_bytes == 3645376 * 2
+    assert measurement.sent == 56959 + 56959
 
 
 def test_qperf_bandwidth() -> None:
-    found = read("qperf", "tcp_bw", 4096, BW)
-    assert figures(found) == {
+    measurement = read("qperf", "tcp_bw", 4096, BW)
+    assert figures(measurement) == {
         "bandwidth": ("one_way", 1438253056, "bytes/s"),
         "message_rate": ("one_way", 1438253056 / 4096, "1/s"),
     }
-    assert found.payload_bytes == 1438253056
+    assert measurement.payload_bytes == 1438253056
 
 
 def test_qperf_on_a_busy_node() -> None:
     """qperf's msg_rate uses the sender's time and therefore differs by 2 % from its bandwidth."""
     busy = (HERE / "qperf-0.4.11-tcp_bw-64-busy.txt").read_text()
-    found = figures(read("qperf", "tcp_bw", 64, busy))
-    assert found["bandwidth"] == ("one_way", 6493490.2, "bytes/s")
-    assert found["message_rate"][1] == pytest.approx(6493490.2 / 64)
+    values = figures(read("qperf", "tcp_bw", 64, busy))
+    assert values["bandwidth"] == ("one_way", 6493490.2, "bytes/s")
+    assert values["message_rate"][1] == pytest.approx(6493490.2 / 64)
 
 
 def test_qperf_output_with_mixed_units_gives_the_same_values() -> None:
     """Scaled units, grouped digits and bits: -vv -ub -e 9 and no -uu."""
-    found = read("qperf", "tcp_bw", 65536, VERBOSE)
-    assert figures(found)["bandwidth"][1] == pytest.approx(11.1542272e9 / 8)
-    assert found.payload_bytes == 1394278400
+    measurement = read("qperf", "tcp_bw", 65536, VERBOSE)
+    assert figures(measurement)["bandwidth"][1] == pytest.approx(11.1542272e9 / 8)
+    assert measurement.payload_bytes == 1394278400
 
 
 @pytest.mark.parametrize(
@@ -96,19 +96,19 @@ def test_qperf_without_a_server() -> None:
 @given(st.integers(0, len(LAT) - 1))
 def test_truncated_qperf_never_gives_a_wrong_number(length: int) -> None:
     try:
-        found = read("qperf", "tcp_lat", 64, LAT[:length])
+        measurement = read("qperf", "tcp_lat", 64, LAT[:length])
     except CellError:
         return
-    assert figures(found)["latency.mean"][1] == 8778.32106
+    assert figures(measurement)["latency.mean"][1] == 8778.32106
 
 
 def test_iperf3_bandwidth_is_the_receivers() -> None:
-    found = read("iperf3", "tcp_bw", 4096, IPERF)
+    measurement = read("iperf3", "tcp_bw", 4096, IPERF)
     received = json.loads(IPERF)["end"]["sum_received"]
-    assert figures(found) == {
+    assert figures(measurement) == {
         "bandwidth": ("one_way", received["bytes"] / received["seconds"], "bytes/s")
     }
-    assert found.payload_bytes == received["bytes"]
+    assert measurement.payload_bytes == received["bytes"]
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_iperf3_by_count() -> None:
     argv = TOOLS["iperf3"].client(counted)
     assert argv[argv.index("--blockcount") + 1] == str(sent)
     assert not {"--time", "--omit"} & set(argv)
-    found = TOOLS["iperf3"].parse(counted, IPERF)
-    assert (found.sent, found.values) == (sent, ())
+    measurement = TOOLS["iperf3"].parse(counted, IPERF)
+    assert (measurement.sent, measurement.values) == (sent, ())
     assert read("iperf3", "tcp_bw", 4096, IPERF).sent == 0
     more = dataclasses.replace(counted, iterations=sent + 1)
     with pytest.raises(CellError, match=f"sent {sent} messages of {sent + 1}"):

@@ -28,7 +28,7 @@ def check(
 
 
 @pytest.mark.parametrize(
-    ("found", "sentence"),
+    ("result", "sentence"),
     [
         (check(), "rdma-core's tests equal; 10^4 hostile frames: no complaint"),
         (
@@ -61,16 +61,16 @@ def check(
         ),
     ],
 )
-def test_sentence(found: Check, sentence: str) -> None:
-    assert found.sentence == sentence
-    assert found.is_good == (not found.differing and not found.troubles)
+def test_sentence(result: Check, sentence: str) -> None:
+    assert result.sentence == sentence
+    assert result.is_good == (not result.differing and not result.troubles)
 
 
 def test_a_node_that_died_has_no_count() -> None:
     """Nobody knows how many of the frames it got."""
     died = Trouble("change", FRAMES, ("the node died: kernel BUG at rxe_recv.c:381!",))
-    found = Check((PASSED, PASSED), "", {}, {}, (10_000, 0), (died,))
-    assert found.sentence.endswith(
+    result = Check((PASSED, PASSED), "", {}, {}, (10_000, 0), (died,))
+    assert result.sentence.endswith(
         "; hostile frames: change: the node died: kernel BUG at rxe_recv.c:381!"
     )
 
@@ -79,10 +79,10 @@ def test_output() -> None:
     """A test that differs and a complaint are printed in 80 columns; JSON has all of both."""
     long = Trouble("change", FRAMES, (*SPLAT, *(f" frame_{n}+0x1/0x2" for n in range(40))))
     raced = {"tests.test_cq.CQTest.test_resize_cq": ("fail", "pass")}
-    found = check(long, differing={TEST: ("pass", "crash")}, unsteady=raced)
+    result = check(long, differing={TEST: ("pass", "crash")}, unsteady=raced)
     answer = Answer("icount", 2, (), ((), ()), ())
     with console.out().capture() as printed:
-        console.out().print(ab_tables.render(answer, "instrumented", "./mine", (), found))
+        console.out().print(ab_tables.render(answer, "instrumented", "./mine", (), result))
     text = printed.get()
     assert max(map(len, text.splitlines())) <= 80
     assert f"{TEST} " in text
@@ -93,7 +93,7 @@ def test_output() -> None:
     assert "rdma-core's tests, base: 90 pass, 40 skip; change: 90 pass, 40 skip" in text
     once = "equal in a later try: tests.test_cq.CQTest.test_resize_cq, at first fail on base"
     assert once in " ".join(text.split())
-    document = json.loads(json.dumps(found.document()))
+    document = json.loads(json.dumps(result.document()))
     assert document["good"] is False
     (unsteady,) = document["unsteady"]
     assert (unsteady["base"], unsteady["change"]) == ("fail", "pass")
@@ -103,9 +103,9 @@ def test_output() -> None:
 
 
 def test_why_no_tests_ran() -> None:
-    found = check(not_run="The node image of kernel line 6.1 has no rdma-core tests.")
+    result = check(not_run="The node image of kernel line 6.1 has no rdma-core tests.")
     answer = Answer("icount", 2, (), ((), ()), ())
     with console.out().capture() as printed:
-        console.out().print(ab_tables.render(answer, "line:6.1", "./mine", (), found))
+        console.out().print(ab_tables.render(answer, "line:6.1", "./mine", (), result))
     assert "The node image of kernel line 6.1 has no rdma-core tests." in printed.get()
-    assert found.document()["tests"] is None
+    assert result.document()["tests"] is None

@@ -16,13 +16,13 @@ def rows(
     *stages: tuple[str, str, str, float, float], repetitions: int = 1, accelerator: str = "icount"
 ) -> pl.DataFrame:
     """Results of (direction, stage, opcode class, typical, count), sent by n1; means are double."""
-    found = []
+    values = []
     for repetition in range(1, repetitions + 1):
         made = {(metrics.MESSAGES, ""): float(MESSAGES)}
         for direction, stage, opcode, typical, count in stages:
             for figure, value in (("typical", typical), ("mean", 2 * typical), ("count", count)):
                 made[metrics.Stage(direction, stage, figure).name, opcode] = value
-        found += [
+        values += [
             {
                 "node": "n1",
                 "repetition": repetition,
@@ -33,7 +33,7 @@ def rows(
             }
             for (metric, kind), value in made.items()
         ]
-    return pl.DataFrame(found)
+    return pl.DataFrame(values)
 
 
 def test_stages_of_all_packets_are_added() -> None:

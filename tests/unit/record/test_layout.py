@@ -25,7 +25,7 @@ ELSEWHERE = {
 }
 
 
-def found(path: Path) -> Iterator[str]:
+def paths_of(path: Path) -> Iterator[str]:
     """Return the file names and readers that a module mentions outside docstrings."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Constant) and node.value in FILES - {layout.CELLS}:
@@ -45,4 +45,4 @@ def found(path: Path) -> Iterator[str]:
 )
 def test_the_layout_is_known_in_one_place(path: Path) -> None:
     allowed = ELSEWHERE.get(str(path.relative_to(ROOT)), set())
-    assert set(found(path)) <= allowed
+    assert set(paths_of(path)) <= allowed

@@ -42,28 +42,28 @@ def literals(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
 def spelt(source: str) -> list[tuple[int, str]]:
     """Line and text of each metric name in a module."""
     nodes = list(ast.walk(ast.parse(source)))
-    found = [(line, text) for line, text in literals(nodes) if SPELT.fullmatch(text)]
+    names = [(line, text) for line, text in literals(nodes) if SPELT.fullmatch(text)]
     for node in nodes:
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             called = node.func.id if isinstance(node.func, ast.Name) else called
             first = node.args[0] if called in NAMED_BY and node.args else None
             if isinstance(first, ast.Constant | ast.JoinedStr):
-                found.append((node.lineno, ast.unparse(node)))
+                names.append((node.lineno, ast.unparse(node)))
         elif isinstance(node, ast.Compare) and "metric" in ast.unparse(node.left):
-            found += [
+            names += [
                 (node.lineno, ast.unparse(node))
                 for right in node.comparators
                 if isinstance(right, ast.Constant) and right.value in FIXED
             ]
-    return found
+    return names
 
 
 def test_nobody_else_spells_one() -> None:
     modules = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "metrics.py"]
     assert len(modules) > 200
-    found = {str(path.relative_to(PACKAGE)): spelt(path.read_text()) for path in modules}
-    assert {path: lines for path, lines in found.items() if lines} == {}
+    by_module = {str(path.relative_to(PACKAGE)): spelt(path.read_text()) for path in modules}
+    assert {path: lines for path, lines in by_module.items() if lines} == {}
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ FAMILIES = (
 def test_a_name_is_parsed_into_what_made_it(name: str) -> None:
     made = NAMES[name]
     assert made.name == name
-    assert [found for family in FAMILIES if (found := family.parse(name))] == [made]
+    assert [parsed for family in FAMILIES if (parsed := family.parse(name))] == [made]
 
 
 @pytest.mark.parametrize(

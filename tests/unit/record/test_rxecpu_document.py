@@ -38,30 +38,30 @@ def values(traffic: Traffic) -> dict[tuple[str, str], float]:
 
 def test_values() -> None:
     """CPUs and softirqs are summed, also by kind; no time is lost or counted twice."""
-    found = values(Traffic(packets=50, messages=10, megabytes=0.5))
-    assert found["cpu.softirq.rxe", "time"] == 500
-    assert found["cpu.softirq.net_rx.rxe", "time"] == 300
-    assert found["cpu.softirq.rxe", "per_message"] == 50
-    assert found["cpu.softirq.rxe", "per_packet"] == 10
-    assert found["cpu.idle", "time"] == 500
-    assert found["cpu.wall", "time"] == 1000
-    assert found["cpu.busy_cores", "cores"] == 1.5
-    assert found["cpu.utilization", "per_core"] == 0.75
+    costs = values(Traffic(packets=50, messages=10, megabytes=0.5))
+    assert costs["cpu.softirq.rxe", "time"] == 500
+    assert costs["cpu.softirq.net_rx.rxe", "time"] == 300
+    assert costs["cpu.softirq.rxe", "per_message"] == 50
+    assert costs["cpu.softirq.rxe", "per_packet"] == 10
+    assert costs["cpu.idle", "time"] == 500
+    assert costs["cpu.wall", "time"] == 1000
+    assert costs["cpu.busy_cores", "cores"] == 1.5
+    assert costs["cpu.utilization", "per_core"] == 0.75
     # `other` is not part of the transport; kernel time excludes user mode
-    assert found["cpu.per_packet", "communication"] == 1350 / 50
-    assert found["cpu.per_packet", "kernel"] == 750 / 50
-    assert found["cpu.per_message", "kernel"] == 75
-    assert found["cpu.per_mb", "communication"] == 2700
-    assert found["cpu.events.late", "counter"] == 1
-    parts = [v for (name, kind), v in found.items() if kind == "time" and name.count(".") == 2]
-    assert sum(parts) + found["cpu.idle", "time"] == 2000
+    assert costs["cpu.per_packet", "communication"] == 1350 / 50
+    assert costs["cpu.per_packet", "kernel"] == 750 / 50
+    assert costs["cpu.per_message", "kernel"] == 75
+    assert costs["cpu.per_mb", "communication"] == 2700
+    assert costs["cpu.events.late", "counter"] == 1
+    parts = [v for (name, kind), v in costs.items() if kind == "time" and name.count(".") == 2]
+    assert sum(parts) + costs["cpu.idle", "time"] == 2000
 
 
 def test_nothing_is_divided_by_nothing() -> None:
     """Without packets there is no value per packet."""
-    found = values(Traffic(packets=0, messages=0, megabytes=0))
-    assert not [name for name, _ in found if name.startswith("cpu.per_")]
-    assert not [name for name, kind in found if kind in ("per_message", "per_packet")]
+    costs = values(Traffic(packets=0, messages=0, megabytes=0))
+    assert not [name for name, _ in costs if name.startswith("cpu.per_")]
+    assert not [name for name, kind in costs if kind in ("per_message", "per_packet")]
 
 
 @pytest.mark.parametrize(

@@ -33,26 +33,26 @@ def bucketed(values: list[int]) -> Histogram:
 
 
 def test_a_real_document() -> None:
-    found = rxestat_document.parse(REAL)
-    values = {(v.metric, v.kind): v for v in found.values()}
-    assert found.lost == 0
-    assert found.packets["tx", "RDMA_WRITE"] == (300, 0)
+    stages = rxestat_document.parse(REAL)
+    values = {(v.metric, v.kind): v for v in stages.values()}
+    assert stages.lost == 0
+    assert stages.packets["tx", "RDMA_WRITE"] == (300, 0)
     assert values["stage.tx.icrc.count", "RDMA_WRITE"].value == 300
     assert values["packets.rx", "ACKNOWLEDGE"].value == 300
     for metric, unit in (("stage.tx.bth.mean", "ns"), ("stage.rx.queue.p99", "ns")):
         assert values[metric, "RDMA_WRITE"].unit == unit
     # exactly the document's mean
     for row in REAL["rows"]:
-        mean = found.histograms[row["dir"], row["opcode_class"], row["stage"]].mean
+        mean = stages.histograms[row["dir"], row["opcode_class"], row["stage"]].mean
         assert mean == pytest.approx(row["mean_ns"], abs=0.001)
     parts = [values[f"stage.tx.{s}.mean", "RDMA_WRITE"].value for s in stage_table.ENCAPSULATION]
     assert values["encapsulation.mean", "RDMA_WRITE"].value == pytest.approx(sum(parts))
-    assert found.on_the_way("RDMA_WRITE") == pytest.approx(
+    assert stages.on_the_way("RDMA_WRITE") == pytest.approx(
         sum(values[f"stage.tx.{s}.mean", "RDMA_WRITE"].value for s in stage_table.TX)
         + sum(
             values[f"stage.rx.{s}.mean", "RDMA_WRITE"].value
             for s in stage_table.DELIVERING
-            if ("rx", "RDMA_WRITE", s) in found.histograms
+            if ("rx", "RDMA_WRITE", s) in stages.histograms
         )
     )
     assert "reply" not in stage_table.DELIVERING
@@ -66,12 +66,12 @@ def test_a_document_of_groups() -> None:
         grouped[part] = [
             row | {"group": name} for name in ("/a", "-", "/\\x1b[31m") for row in REAL[part]
         ]
-    found = rxestat_document.parse(grouped)
-    assert found.packets == {
+    stages = rxestat_document.parse(grouped)
+    assert stages.packets == {
         key: (3 * n, 3 * switched) for key, (n, switched) in whole.packets.items()
     }
     for key, histogram in whole.histograms.items():
-        three = found.histograms[key]
+        three = stages.histograms[key]
         assert (three.count, three.sum) == (3 * histogram.count, 3 * histogram.sum)
         assert (three.min, three.max) == (histogram.min, histogram.max)
         assert three.quantile(0.5) == histogram.quantile(0.5)
@@ -79,13 +79,13 @@ def test_a_document_of_groups() -> None:
 
 def test_a_step_that_few_packets_have_counts_for_all() -> None:
     """Four packets of one message have one completion, a quarter per packet."""
-    found = rxestat_document.Stages(
+    stages = rxestat_document.Stages(
         {("rx", "SEND", "cqe"): bucketed([100]), ("rx", "SEND", "exec"): bucketed([7] * 4)},
         {("done", "SEND"): (5, 1)},
         0,
         None,
     )
-    assert found.on_the_way("SEND") == 100 / 4 + 7
+    assert stages.on_the_way("SEND") == 100 / 4 + 7
 
 
 @given(TIMES, TIMES)
@@ -95,11 +95,11 @@ def test_merging_is_as_if_measured_together(a: list[int], b: list[int]) -> None:
 
 @given(TIMES, st.floats(0.01, 1))
 def test_quantiles_are_bounds_and_never_beyond_the_maximum(values: list[int], share: float) -> None:
-    found = bucketed(values)
+    histogram = bucketed(values)
     true = sorted(values)[max(1, math.ceil(round(share * len(values), 9))) - 1]
-    assert true <= found.quantile(share) <= found.max
-    assert found.quantile(0.5) <= found.quantile(0.99)
-    assert found.min <= found.mean <= found.max + 1e-6
+    assert true <= histogram.quantile(share) <= histogram.max
+    assert histogram.quantile(0.5) <= histogram.quantile(0.99)
+    assert histogram.min <= histogram.mean <= histogram.max + 1e-6
 
 
 def test_a_stage_that_saw_nothing_is_absent() -> None:

@@ -51,15 +51,15 @@ def row(values: Sequence[int]) -> dict[str, Any]:
 
 
 def histogram(values: Sequence[int]) -> Histogram:
-    found = from_row(row(values))
-    assert found is not None
-    return found
+    made = from_row(row(values))
+    assert made is not None
+    return made
 
 
 def typical(values: Sequence[int]) -> tuple[float, int]:
-    found = histogram(values).typical
-    assert found is not None
-    return found.mean, found.atypical
+    result = histogram(values).typical
+    assert result is not None
+    return result.mean, result.atypical
 
 
 def packets(level: int, count: int, spread: float, seed: int) -> list[int]:
@@ -185,10 +185,10 @@ def test_an_older_document_has_none() -> None:
     """Without the sums of buckets, the bucket's middle would be all that is known."""
     old = row([320] * 200)
     del old["bucket_sums_ns"]
-    found = from_row(old)
-    assert found is not None
-    assert found.typical is None
-    assert merge([found, histogram([320])]).typical is None
+    older = from_row(old)
+    assert older is not None
+    assert older.typical is None
+    assert merge([older, histogram([320])]).typical is None
 
 
 @pytest.mark.parametrize(
@@ -207,13 +207,13 @@ def test_its_values() -> None:
         times = [cost] * 198 + [cost + 5_000] * 2
         key = {"dir": "tx", "opcode_class": "RDMA_WRITE", "stage": stage}
         document["rows"].append(row(times) | key)
-    found = {v.metric: v for v in rxestat_document.parse(document).values()}
-    assert found["stage.tx.net.typical"].value == 320
-    assert found["stage.tx.net.typical"].unit == "ns"
-    assert (found["stage.tx.net.atypical"].value, found["stage.tx.net.atypical"].unit) == (2, "1")
-    assert found["stage.tx.net.mean"].value == 370
-    assert found["encapsulation.typical"].value == sum(stages.values())
-    assert found["encapsulation.mean"].value == sum(stages.values()) + 4 * 50
+    values = {v.metric: v for v in rxestat_document.parse(document).values()}
+    assert values["stage.tx.net.typical"].value == 320
+    assert values["stage.tx.net.typical"].unit == "ns"
+    assert (values["stage.tx.net.atypical"].value, values["stage.tx.net.atypical"].unit) == (2, "1")
+    assert values["stage.tx.net.mean"].value == 370
+    assert values["encapsulation.typical"].value == sum(stages.values())
+    assert values["encapsulation.mean"].value == sum(stages.values()) + 4 * 50
     old = copy.deepcopy(document)
     del old["rows"][0]["bucket_sums_ns"]
     names = {v.metric for v in rxestat_document.parse(old).values()}
@@ -224,14 +224,14 @@ def test_its_values() -> None:
 def test_a_recorded_document(data: Path) -> None:
     """Of two real machines that count instructions: rxestat's sums are those of its buckets."""
     document = json.loads((data / "rxestat-icount-write_lat-64.json").read_text())
-    found = rxestat_document.parse(document)
-    for key, stage in found.histograms.items():
+    stages = rxestat_document.parse(document)
+    for key, stage in stages.histograms.items():
         assert stage.sums is not None
         assert sum(stage.sums.values()) <= stage.sum
         for upper, total in stage.sums.items():
             lower = max(edge for edge in EDGES if edge < upper)
             assert stage.buckets[upper] * lower <= total < stage.buckets[upper] * upper, key
-    copied = found.histograms["tx", "RDMA_WRITE", "alloc"]
+    copied = stages.histograms["tx", "RDMA_WRITE", "alloc"]
     assert copied.typical is not None
     assert copied.typical.mean == 983
     assert copied.typical.atypical == sum(n for upper, n in copied.buckets.items() if upper > 1024)

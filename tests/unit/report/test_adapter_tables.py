@@ -141,16 +141,16 @@ def test_the_counters_of_each_are_in_the_report(tmp_path: Path, driver: str) -> 
 
 
 def test_absent_stages_are_explained_where_they_would_be(tmp_path: Path) -> None:
-    found = page(run_folder(tmp_path, "mlx5_core"))
-    [stages] = found.all("section", id="stages")
+    tree = page(run_folder(tmp_path, "mlx5_core"))
+    [stages] = tree.all("section", id="stages")
     assert not stages.all("table")
     assert "There are no driver stages over hw-v2" in stages.text
-    [proof] = found.all("section", id="proof")
+    [proof] = tree.all("section", id="proof")
     assert "No capture on a host sees packets that an adapter makes" in proof.text
     assert proof.all("table")[0].table()[0]["verdict"] == "proven"
 
 
 def test_rxe_alone_has_nothing_of_it(tmp_path: Path) -> None:
-    found = page(Synthetic(tests=("write_bw",)).write(tmp_path / "run"))
-    assert not found.all("section", id="adapters")
-    assert "no driver stages" not in found.text
+    tree = page(Synthetic(tests=("write_bw",)).write(tmp_path / "run"))
+    assert not tree.all("section", id="adapters")
+    assert "no driver stages" not in tree.text

@@ -69,10 +69,10 @@ def test_a_run_without_applications_has_no_such_section(tmp_path: Path) -> None:
 def test_they_compare(tmp_path: Path) -> None:
     one = write_run(tmp_path / "one", results())
     other = write_run(tmp_path / "other", results(faster=1.5))
-    found = {(c.metric, c.transport): c.verdict for c in compare(one, other).cells}
-    assert found["application.hpl.rate", "tcp"] == Verdict.BETTER
+    verdicts = {(c.metric, c.transport): c.verdict for c in compare(one, other).cells}
+    assert verdicts["application.hpl.rate", "tcp"] == Verdict.BETTER
     # 1.5 / 1.5: as long as before
-    assert found["application.ping_pong.latency", "tcp"] == Verdict.NO_EVIDENCE
+    assert verdicts["application.ping_pong.latency", "tcp"] == Verdict.NO_EVIDENCE
 
 
 def test_the_terminal_has_them(tmp_path: Path) -> None:

@@ -31,15 +31,15 @@ _MAX = 2_000_000
 
 def drawn(path: Path, only: str = "") -> tuple[dict[str, object], picture.Picture]:
     options = Options(select=parse_filter(only))
-    found = analyze([str(path)], options)
-    return found.result, picture.draw([str(path)], options, found)
+    analysis = analyze([str(path)], options)
+    return analysis.result, picture.draw([str(path)], options, analysis)
 
 
 def page(path: Path, into: Path, only: str = "") -> Element:
     options = Options(select=parse_filter(only))
-    found = analyze([str(path)], options)
-    drawing = picture.draw([str(path)], options, found)
-    capture_page.write(found, drawing, into / "page.html")
+    analysis = analyze([str(path)], options)
+    drawing = picture.draw([str(path)], options, analysis)
+    capture_page.write(analysis, drawing, into / "page.html")
     return html_tree.parse((into / "page.html").read_text())
 
 
@@ -58,11 +58,11 @@ def many(path: Path, packets: int, connections: int) -> Path:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sums_over_time_are_those_of_the_analysis(name: str) -> None:
-    found = analyze([str(CAPTURES / name)])
-    result = found.result
+    analysis = analyze([str(CAPTURES / name)])
+    result = analysis.result
     if result["input"]["first_ns"] is None:
         pytest.skip("no packets")
-    sums = picture.draw([str(CAPTURES / name)], Options(), found).over_time.sums
+    sums = picture.draw([str(CAPTURES / name)], Options(), analysis).over_time.sums
     # of two copies of a packet, one is left out
     copies = 2 if any(row["kind"] == "mirrored" for row in result["conditions"]) else 1
     assert copies * sum(sums["packets"]) == result["roce"]["packets"]

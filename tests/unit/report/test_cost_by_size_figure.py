@@ -24,14 +24,14 @@ def run(*transports: str, sizes: list[int] = SIZES) -> Run:
 def figure(some: Run) -> Figure:
     section = cost_by_size_figure.section(some)
     assert section is not None
-    (found,) = section.figures
-    return found
+    (only,) = section.figures
+    return only
 
 
 def test_a_panel_for_each_transport_and_a_row_for_each_line() -> None:
-    found = figure(run("rxe-v2", "tcp"))
-    assert [panel.title for panel in found.panels] == ["tcp", "rxe-v2"]
-    (table,) = found.tables
+    drawn = figure(run("rxe-v2", "tcp"))
+    assert [panel.title for panel in drawn.panels] == ["tcp", "rxe-v2"]
+    (table,) = drawn.tables
     assert [row[:2] for row in table.rows] == [
         (transport, regime)
         for transport in ("tcp", "rxe-v2")

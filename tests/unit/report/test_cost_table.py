@@ -47,10 +47,10 @@ def medians(results: pl.DataFrame, **where: object) -> list[float]:
 
 def test_each_cost(folder: Path) -> None:
     results = pl.read_parquet(folder / "results.parquet")
-    found = rows(folder)
-    assert len(found) == 8
+    by_line = rows(folder)
+    assert len(by_line) == 8
     for test, size, transport in itertools.product(RUN.tests, RUN.sizes, RUN.transports):
-        row = found[f"perftest {test}", units.size(size), transport]
+        row = by_line[f"perftest {test}", units.size(size), transport]
         here = {"test": test, "size": size, "transport": transport}
         if test == "write_lat":
             [time] = medians(results, metric="latency.mean", **here)
@@ -81,8 +81,8 @@ def test_cpu_of_one_more_message(tmp_path: Path) -> None:
             for metric, kind, value in costs
         ),
     ]
-    found = rows(write_run(tmp_path / "run", table(lines)))
-    row = found["mpibench latency", units.size(64), "rxe-v2"]
+    by_line = rows(write_run(tmp_path / "run", table(lines)))
+    row = by_line["mpibench latency", units.size(64), "rxe-v2"]
     assert row["kernel CPU per message"] == units.number(700)
     assert row["kernel CPU per byte"] == units.number(700 / 64)
     assert row["all CPU per message"] == units.number(900)
@@ -129,9 +129,9 @@ def test_what_an_mpirun_spent_on_all_its_sizes(tmp_path: Path) -> None:
         kind=pl.when(per_message).then(pl.lit("per_packet")).otherwise("kind"),
     ).filter(pl.col("metric") != "cpu.per_message")
     together.write_parquet(folder / "results.parquet")
-    found = rows(folder)
-    sized = found["perftest write_lat", units.size(64), "rxe-v2"]
-    whole = found["perftest write_lat", "all sizes", "rxe-v2"]
+    by_line = rows(folder)
+    sized = by_line["perftest write_lat", units.size(64), "rxe-v2"]
+    whole = by_line["perftest write_lat", "all sizes", "rxe-v2"]
     assert (whole["time per message"], whole["time per byte"]) == (units.ABSENT, units.ABSENT)
     assert (sized["mean encapsulation per packet"], sized["header bytes per frame"]) == (
         units.ABSENT,

@@ -29,16 +29,16 @@ def report(folder: Path, accelerator: str, *, timed: bool = True) -> Element:
 
 
 def figure(page: Element, accelerator: str) -> Element:
-    [found] = page.all("div", id=f"cpu-perftest-write-bw-{accelerator}")
-    return found
+    [only] = page.all("div", id=f"cpu-perftest-write-bw-{accelerator}")
+    return only
 
 
 @pytest.mark.parametrize("accelerator", ["tcg", "native"])
 def test_every_account_of_every_transport(tmp_path: Path, accelerator: str) -> None:
     """The table has each account's mean; the bars' legend has owner and context in the kernel."""
     page = report(tmp_path, accelerator)
-    found = figure(page, accelerator)
-    rows = found.all("table")[0].table()
+    drawn = figure(page, accelerator)
+    rows = drawn.all("table")[0].table()
     results = pl.read_parquet(next(tmp_path.glob("*/results.parquet")))
     for transport in ("tcp", "rxe-v1", "rxe-v2"):
         for node in ("n1", "n2"):
@@ -55,8 +55,8 @@ def test_every_account_of_every_transport(tmp_path: Path, accelerator: str) -> N
                     mean = statistics.fmean(here.filter(metric=metric)["value"])
                     assert row[f"{transport} {node}"] == units.number(mean / 1e3, 4)
     for words in ("rxe, kernel threads", "network, system calls", "user mode"):
-        assert words in found.text
-    assert f"Accelerator: {accelerator}" in found.text
+        assert words in drawn.text
+    assert f"Accelerator: {accelerator}" in drawn.text
 
 
 @pytest.mark.slow

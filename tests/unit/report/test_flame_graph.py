@@ -42,11 +42,11 @@ def run(folder: Path, *, asked: bool = True, accelerator: str = "kvm", text: str
 
 def test_sums(tmp_path: Path) -> None:
     """Both nodes' stacks are added; lines of another form, and waits, are not."""
-    (found,) = read.load(run(tmp_path)).stacks
-    assert (found.tool, found.test, found.transport) == ("perftest", "write_lat", "rxe-v2")
-    assert sum(found.microseconds.values()) == 2 * (600 + 300 + 50 + 49)
+    (stacks,) = read.load(run(tmp_path)).stacks
+    assert (stacks.tool, stacks.test, stacks.transport) == ("perftest", "write_lat", "rxe-v2")
+    assert sum(stacks.microseconds.values()) == 2 * (600 + 300 + 50 + 49)
     assert all(
-        frames[0] in {"syscall", "softirq.net_rx", "kthread"} for frames in found.microseconds
+        frames[0] in {"syscall", "softirq.net_rx", "kthread"} for frames in stacks.microseconds
     )
 
 

@@ -194,13 +194,13 @@ def test_many_findings_are_cut_short(tmp_path: Path) -> None:
     assert len(table.table()) == 3 * 4
 
 
-@pytest.mark.parametrize(("accelerator", "found"), [("icount", False), ("lockstep", True)])
+@pytest.mark.parametrize(("accelerator", "is_named"), [("icount", False), ("lockstep", True)])
 def test_times_that_follow_the_host_are_no_finding(
-    tmp_path: Path, accelerator: str, found: bool
+    tmp_path: Path, accelerator: str, is_named: bool
 ) -> None:
     page = report(Synthetic(tests=("write_lat",), accelerator=accelerator), tmp_path)
     said = [text for text in findings_of(page) if "mean latency" in text]
-    assert bool(said) == found, said
+    assert bool(said) == is_named, said
     assert any("Encapsulation" in text for text in findings_of(page))
 
 

@@ -42,8 +42,8 @@ def slow(value: str) -> Any:
 
 
 def section(page: Element, anchor: str) -> str:
-    [found] = page.all("section", id=anchor)
-    return found.text
+    [only] = page.all("section", id=anchor)
+    return only.text
 
 
 @pytest.mark.parametrize("evil", [EVIL, *map(slow, NAMES)])

@@ -32,13 +32,13 @@ def page(folder: Path) -> Element:
 
 
 def figure(page: Element, slug: str) -> Element:
-    [found] = page.all("div", id=slug)
-    return found
+    [only] = page.all("div", id=slug)
+    return only
 
 
 def section(page: Element, anchor: str) -> Element:
-    [found] = page.all("section", id=anchor)
-    return found
+    [only] = page.all("section", id=anchor)
+    return only
 
 
 def number(text: str) -> float:

@@ -52,18 +52,20 @@ def test_lines(
     for row in rows:
         size = {units.size(64): 64, units.size(4096): 4096}[row["size"]]
         [test] = {row["benchmark"].removeprefix("perftest ")}
-        found = sorted(
+        measured = sorted(
             values(results, metric=metric, test=test, transport=row["transport"], size=size)
         )
-        frame = pl.Series(found) / divisor
+        frame = pl.Series(measured) / divisor
         assert row["repetitions"] == "7"
         assert row["median"] == shown(frame.median())  # type: ignore[arg-type]
         assert row["mean"] == shown(frame.mean())  # type: ignore[arg-type]
         assert row["st. dev."] == shown(frame.std())  # type: ignore[arg-type]
-        assert row["smallest"] == shown(found[0] / divisor)
-        assert row["largest"] == shown(found[-1] / divisor)
+        assert row["smallest"] == shown(measured[0] / divisor)
+        assert row["largest"] == shown(measured[-1] / divisor)
         # of seven values, only the whole range covers the median with 95 % or more
-        assert row["95 % CI"] == f"{shown(found[0] / divisor)} to {shown(found[-1] / divisor)}"
+        assert (
+            row["95 % CI"] == f"{shown(measured[0] / divisor)} to {shown(measured[-1] / divisor)}"
+        )
         if metric == "bandwidth":
             rate = pl.Series(
                 values(results, metric="message_rate", transport=row["transport"], size=size)
@@ -109,10 +111,10 @@ def test_a_stage_says_more_on_hover(page: Element, results: pl.DataFrame) -> Non
         "kind": "RDMA_WRITE", "node": "n1", "size": 64,
     }  # fmt: skip
 
-    def found(figure: str) -> list[float]:
+    def values_of(figure: str) -> list[float]:
         return values(results, **where | {"metric": f"stage.tx.icrc.{figure}"})
 
-    sums, p99 = found("sum"), pl.Series(found("p99")).median()
+    sums, p99 = values_of("sum"), pl.Series(values_of("p99")).median()
     assert isinstance(p99, float)
     [panel] = [
         p for p in figure.all("div", class_="panel") if p.all("h4")[0].text.startswith("n1 s")
@@ -122,7 +124,7 @@ def test_a_stage_says_more_on_hover(page: Element, results: pl.DataFrame) -> Non
     said = said.removeprefix(label)
     mean, low, high = (units.number(v / 1e6) for v in (sum(sums) / 7, min(sums), max(sums)))
     assert said.startswith(f"{mean} emulated µs, {low} to {high} over the repetitions; p50 ")
-    assert said.endswith(f"p99 {units.number(p99 / 1e3)}; {int(sum(found('count'))):,} packets")
+    assert said.endswith(f"p99 {units.number(p99 / 1e3)}; {int(sum(values_of('count'))):,} packets")
 
 
 def test_columns_beside_the_bars(page: Element, results: pl.DataFrame) -> None:
@@ -172,9 +174,9 @@ def test_coverage(page: Element, results: pl.DataFrame) -> None:
     means: dict[tuple[str, str], float] = {}
     for row in rows:
         size = {units.size(64): 64, units.size(4096): 4096}[row["size"]]
-        found = values(results, metric=f"coverage.{row['part']}", size=size)
-        means[row["size"], row["part"]] = sum(found) / len(found)
-        assert row["mean"] == shown(sum(found) / len(found) / 1e3)
+        measured = values(results, metric=f"coverage.{row['part']}", size=size)
+        means[row["size"], row["part"]] = sum(measured) / len(measured)
+        assert row["mean"] == shown(sum(measured) / len(measured) / 1e3)
     for name in (units.size(64), units.size(4096)):
         assert means[name, "total"] == pytest.approx(means[name, "stages"] + means[name, "outside"])
 

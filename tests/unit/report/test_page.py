@@ -164,7 +164,7 @@ def test_a_transport_has_one_colour_everywhere(page: Element) -> None:
             fills = {e.attributes["fill"] for e in entry.walk() if "fill" in e.attributes}
             colours.setdefault(entry.text, set()).update(fills)
     assert {"tcp", "rxe-v1", "rxe-v2", "icrc", "copy"} <= colours.keys()
-    assert all(len(found) == 1 for found in colours.values())
-    shared = [next(iter(found)) for found in colours.values()]
+    assert all(len(each) == 1 for each in colours.values())
+    shared = [next(iter(each)) for each in colours.values()]
     transports = [next(iter(colours[name])) for name in ("tcp", "rxe-v1", "rxe-v2")]
     assert all(shared.count(colour) == 1 for colour in transports)

@@ -32,8 +32,8 @@ def page(folder: Path) -> Element:
 
 def mean(results: pl.DataFrame, metric: str, node: str = "n1") -> float:
     """Over the repetitions, of a WRITE of 64 bytes."""
-    found = results.filter(metric=metric, node=node, kind="RDMA_WRITE", size=64)["value"]
-    return sum(found) / len(found)
+    means = results.filter(metric=metric, node=node, kind="RDMA_WRITE", size=64)["value"]
+    return sum(means) / len(means)
 
 
 def test_its_stages(page: Element, results: pl.DataFrame) -> None:

@@ -21,7 +21,7 @@ def line(test: str, metric: str, value: float, kind: str, unit: str = "ns") -> L
     return Line(test, "tcp", metric, {SIZE: value}, kind, unit, tool="perftest", exact=True)
 
 
-def found(folder: Path, accelerator: str) -> Table:
+def utilization(folder: Path, accelerator: str) -> Table:
     lines = [
         line("send_lat", "cost.message", COST, "marginal"),
         line("send_lat", "cost.message", 1e9, "start"),
@@ -44,7 +44,7 @@ def rows(some: Table) -> dict[str, dict[str, str]]:
 
 
 def test_processors_that_a_rate_keeps_busy(tmp_path: Path) -> None:
-    by_name = rows(found(tmp_path / "run", "native"))
+    by_name = rows(utilization(tmp_path / "run", "native"))
     cost = by_name["perftest send_lat"]
     assert cost["at 10,000 messages/s"] == units.number(COST * 10_000 / 1e9)
     assert cost["at the measured rate"] == units.number(COST / HALF_TRIP)
@@ -56,7 +56,7 @@ def test_processors_that_a_rate_keeps_busy(tmp_path: Path) -> None:
 
 
 def test_a_message_and_its_byte(tmp_path: Path) -> None:
-    some = found(tmp_path / "run", "native")
+    some = utilization(tmp_path / "run", "native")
     cost = rows(some)["perftest send_lat"]
     unit = some.caption.partition("(")[2].partition(")")[0]
     scale = {"ns": 1.0, "µs": 1e3}[unit]
@@ -66,7 +66,7 @@ def test_a_message_and_its_byte(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("accelerator", ["icount", "tcg"])
 def test_no_share_of_emulated_time(tmp_path: Path, accelerator: str) -> None:
-    some = found(tmp_path / "run", accelerator)
+    some = utilization(tmp_path / "run", accelerator)
     labels = [column.label for column in some.columns]
     assert not {"at the measured rate", "by rxecpu", "by perftest"} & set(labels)
     rates = [label for label in labels if label.startswith("at ")]

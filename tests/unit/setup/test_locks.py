@@ -25,9 +25,9 @@ def locked(name: str) -> dict[str, str]:
     versions: dict[str, str] = {}
     for entry in text.splitlines():
         if entry and not entry.startswith("#"):
-            found = re.match(r"(\S+)==(\S+) .*--hash=sha256:[0-9a-f]{64}", entry)
-            assert found, entry
-            versions[canonicalize_name(found[1])] = found[2]
+            match = re.match(r"(\S+)==(\S+) .*--hash=sha256:[0-9a-f]{64}", entry)
+            assert match, entry
+            versions[canonicalize_name(match[1])] = match[2]
     return versions
 
 

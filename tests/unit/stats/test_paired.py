@@ -26,11 +26,11 @@ def test_the_distribution_matches_enumeration(count: int) -> None:
 def test_published_tables(count: int, critical: int) -> None:
     """Critical values of the two-sided test at 5 % agree with textbooks: k = W + 1."""
     walsh = paired.averages([float(2**rank) for rank in range(count)])
-    found = paired.shift(walsh)
-    assert found.interval is not None
-    assert found.interval.low == walsh[critical]
-    assert found.interval.high == walsh[-critical - 1]
-    assert 0.95 <= found.interval.coverage < 1
+    shift = paired.shift(walsh)
+    assert shift.interval is not None
+    assert shift.interval.low == walsh[critical]
+    assert shift.interval.high == walsh[-critical - 1]
+    assert 0.95 <= shift.interval.coverage < 1
 
 
 def test_five_pairs_have_no_interval() -> None:

@@ -16,10 +16,10 @@ numbers = st.floats(-1e12, 1e12)
 
 def test_an_interval_needs_six_values() -> None:
     assert median_interval([1.0] * 5) is None
-    found = median_interval([3, 1, 2, 6, 5, 4])
-    assert found is not None
-    assert (found.low, found.high) == (1, 6)
-    assert found.coverage == pytest.approx(1 - 2 / 2**6)
+    interval = median_interval([3, 1, 2, 6, 5, 4])
+    assert interval is not None
+    assert (interval.low, interval.high) == (1, 6)
+    assert interval.coverage == pytest.approx(1 - 2 / 2**6)
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ def test_an_interval_needs_six_values() -> None:
     [(6, 1, 6), (8, 1, 8), (9, 2, 8), (10, 2, 9), (12, 3, 10), (20, 6, 15), (30, 10, 21)],
 )
 def test_intervals_of_published_tables(count: int, low: int, high: int) -> None:
-    found = median_interval(list(range(1, count + 1)))
-    assert found is not None
-    assert (found.low, found.high) == (low, high)
+    interval = median_interval(list(range(1, count + 1)))
+    assert interval is not None
+    assert (interval.low, interval.high) == (low, high)
 
 
 def test_the_intervals_coverage_is_as_stated() -> None:
@@ -39,30 +39,36 @@ def test_the_intervals_coverage_is_as_stated() -> None:
     runs, count = 4000, 10
     hits = 0
     for _ in range(runs):
-        found = median_interval([random.expovariate(1) for _ in range(count)])
-        assert found is not None
-        hits += found.low <= 0.6931471805599453 <= found.high
-        coverage = found.coverage
+        interval = median_interval([random.expovariate(1) for _ in range(count)])
+        assert interval is not None
+        hits += interval.low <= 0.6931471805599453 <= interval.high
+        coverage = interval.coverage
     assert hits / runs == pytest.approx(coverage, abs=0.01)
 
 
 @given(st.lists(numbers, min_size=1))
 def test_the_spread_is_consistent(values: list[float]) -> None:
-    found = spread(values)
-    assert found.low <= found.median <= found.high
-    assert (found.stdev is None) == (len(values) == 1)
-    assert (found.interval is not None) == (len(values) >= 6)
-    if found.interval:
-        assert found.low <= found.interval.low <= found.median <= found.interval.high <= found.high
-        assert found.interval.coverage >= 0.95
+    summary = spread(values)
+    assert summary.low <= summary.median <= summary.high
+    assert (summary.stdev is None) == (len(values) == 1)
+    assert (summary.interval is not None) == (len(values) >= 6)
+    if summary.interval:
+        assert (
+            summary.low
+            <= summary.interval.low
+            <= summary.median
+            <= summary.interval.high
+            <= summary.high
+        )
+        assert summary.interval.coverage >= 0.95
 
 
 @given(st.lists(numbers, min_size=1), st.floats(0.001, 1))
 def test_nearest_rank_is_a_value_that_was_measured(values: list[float], share: float) -> None:
     ordered = sorted(values)
-    found = nearest_rank(ordered, share)
-    assert found in ordered
-    assert sum(v <= found for v in ordered) >= share * len(ordered) - 1e-6
+    value = nearest_rank(ordered, share)
+    assert value in ordered
+    assert sum(v <= value for v in ordered) >= share * len(ordered) - 1e-6
 
 
 def test_nearest_rank_is_not_thrown_off_by_rounding() -> None:

@@ -28,11 +28,13 @@ def test_published_tables() -> None:
     """Critical values of the two-sided test at 5 % agree with textbooks: k = U + 1."""
     for (m, n), critical in {(4, 4): 0, (5, 5): 2, (6, 6): 5, (8, 8): 13, (10, 10): 23}.items():
         gaps = sorted(float(b - 100 * a) for a in range(m) for b in range(n))
-        found = two_samples.difference([100.0 * a for a in range(m)], [float(b) for b in range(n)])
-        assert found.interval is not None
-        assert found.interval.low == gaps[critical]
-        assert found.interval.high == gaps[-critical - 1]
-        assert 0.95 <= found.interval.coverage < 1
+        difference = two_samples.difference(
+            [100.0 * a for a in range(m)], [float(b) for b in range(n)]
+        )
+        assert difference.interval is not None
+        assert difference.interval.low == gaps[critical]
+        assert difference.interval.high == gaps[-critical - 1]
+        assert 0.95 <= difference.interval.coverage < 1
 
 
 def test_three_repetitions_have_no_interval() -> None:

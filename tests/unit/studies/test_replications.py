@@ -114,9 +114,9 @@ def test_too_few_repetitions_never_decide(repetitions: int) -> None:
     for _, claim in CLAIMS:
         if isinstance(claim.check, Compare) and "frames" not in claim.check.first.metric:
             maker = Maker(random.Random(1), repetitions)
-            found = judge(
+            answer = judge(
                 claim.check,
                 maker.comparison(claim.check, true(claim.check.bounds, claim.check.how)),
             )
-            assert found.verdict is Verdict.NOT_DECIDED
-            assert "more would decide" in found.because
+            assert answer.verdict is Verdict.NOT_DECIDED
+            assert "more would decide" in answer.because

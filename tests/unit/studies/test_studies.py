@@ -357,8 +357,8 @@ def test_only_a_full_plan_has_the_ranks_that_claims_name(name: str) -> None:
             if operand.ranks is None and operand.ranks_per_node is None:
                 continue
             lines = [Line(operand.test, operand.transport, operand.metric, {1 << 20: 1e6})]
-            found = usable(Results(table(lines), ranks=ran), operand)
-            assert isinstance(found, str) is quick
+            series = usable(Results(table(lines), ranks=ran), operand)
+            assert isinstance(series, str) is quick
 
 
 @pytest.mark.parametrize("name", ["ismail2013", "zeng2021"])
@@ -375,9 +375,9 @@ def test_a_quick_run_on_real_hosts(tmp_path: Path, name: str) -> None:
     meta["plan"] = plan.to_dict()
     (folder / "run.json").write_text(json.dumps(meta))
     study = library.study(name)
-    found = answers(study, results(read.load(folder)))
+    answered = answers(study, results(read.load(folder)))
     about = [
-        a for a in found if any(o.ranks or o.ranks_per_node for o in operands_of(a.claim.check))
+        a for a in answered if any(o.ranks or o.ranks_per_node for o in operands_of(a.claim.check))
     ]
     assert about
     assert {a.verdict for a in about} == {UNTESTED}
@@ -510,8 +510,8 @@ def through(
 
 
 def by_two(name: str, first: Results, second: Results | None, study: str = SWITCHED) -> Answer:
-    found = answers(library.study(study), first, second)
-    return next(a for a in found if a.claim.name == name)
+    answered = answers(library.study(study), first, second)
+    return next(a for a in answered if a.claim.name == name)
 
 
 @pytest.mark.parametrize(
@@ -835,8 +835,8 @@ def test_drift_cancels_between_paired_repetitions() -> None:
         Line("bw", "hw-v1", "bandwidth", {131072: 100.0}),
     ]
     drifting = table(lines).with_columns(value=pl.col("value") * (1 + pl.col("repetition") * 0.2))
-    found = answers(library.study("gaiser2010"), Results(drifting))
-    assert next(a for a in found if a.claim.name == "soft-roce-like-roce").verdict is HOLDS
+    answered = answers(library.study("gaiser2010"), Results(drifting))
+    assert next(a for a in answered if a.claim.name == "soft-roce-like-roce").verdict is HOLDS
 
 
 def test_a_claim_about_three_hops() -> None:
@@ -906,17 +906,17 @@ def test_a_claim_that_machines_lock_up(
     record = json.loads(next((folder / "cells").glob("*/cell.json")).read_text())
     error = {"what": "w", "cause": "c", "action": "a", "size": None, "kind": kind}
     path.write_text(json.dumps(record | {"cell": cell, "status": "error", "error": error}))
-    found = answers(library.study("gaiser2010"), results(read.load(folder)))
-    assert next(a for a in found if a.claim.name == "soft-roce-locks-up").verdict is verdict
+    answered = answers(library.study("gaiser2010"), results(read.load(folder)))
+    assert next(a for a in answered if a.claim.name == "soft-roce-locks-up").verdict is verdict
 
 
 @pytest.mark.parametrize("name", library.NAMES)
 def test_a_study_says_beforehand_how_many_repetitions_it_needs(name: str) -> None:
     """Its own ten suffice at 1 % of noise; more noise takes more."""
     study, plan = library.study(name), library.plan(name, quick=False)
-    found = planning.need(study, plan)
-    assert found is not None
-    few, more, most = (found.repetitions(noise) or 0 for noise in planning.NOISES)
+    need = planning.need(study, plan)
+    assert need is not None
+    few, more, most = (need.repetitions(noise) or 0 for noise in planning.NOISES)
     assert 6 <= few <= plan.repetitions < more < most
     assert planning.need(study, library.plan(name, quick=True)) is None
     shown = re.sub(r"\s+", " ", rocelab("study", "show", name).stdout)
@@ -933,8 +933,8 @@ def test_an_undecided_claim_says_how_long_the_rest_takes(tmp_path: Path) -> None
             repetition = int(path.parent.name[-2:])
             times = {"started": began, "ended": ended, "repetition": repetition}
             path.write_text(json.dumps(json.loads(path.read_text()) | times))
-        found = answers(library.study("gaiser2010"), results(read.load(folder)))
-        return next(a for a in found if a.claim.name == "soft-roce-like-roce").because
+        answered = answers(library.study("gaiser2010"), results(read.load(folder)))
+        return next(a for a in answered if a.claim.name == "soft-roce-like-roce").because
 
     takes = words.duration(3 * 300 * len(paths) / 3)
     timed = because("2026-11-21T03:15:00Z", "2026-11-21T03:20:00Z")

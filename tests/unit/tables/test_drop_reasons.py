@@ -20,9 +20,9 @@ def test_the_driver_numbers_them_in_this_order() -> None:
     """`enum rxe_drop_reason` and the names in the event's print format."""
     header = (ROOT / "kernel/src/rxe_values.h").read_text()
     listed = header.split("#define RXE_DROP_REASONS")[1].split("enum rxe_drop_reason")[0]
-    found = re.findall(r'EML?\(RXE_DROP_(\w+),\s*"(\w+)"\)', listed)
-    assert [name for _, name in found] == NAMES
-    assert [identifier.lower() for identifier, _ in found] == NAMES
+    entries = re.findall(r'EML?\(RXE_DROP_(\w+),\s*"(\w+)"\)', listed)
+    assert [name for _, name in entries] == NAMES
+    assert [identifier.lower() for identifier, _ in entries] == NAMES
 
 
 def test_the_script_names_every_reason() -> None:
@@ -35,8 +35,8 @@ def test_the_script_names_every_reason() -> None:
 def test_the_page_explains_every_reason() -> None:
     """docs/events.md has a row for each reason, with the places where the driver drops for it."""
     page = (ROOT / "docs/events.md").read_text().split("\n## rxe_drop\n")[1].split("\n## ")[0]
-    found: dict[str, set[str]] = {}
+    places: dict[str, set[str]] = {}
     for names, place in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (\w+) \| ", page, re.MULTILINE):
         for name in re.findall(r"`(\w+)`", names):
-            found.setdefault(name, set()).add(place)
-    assert found == {row["name"]: set(row["place"].split(" or ")) for row in REASONS[1:]}
+            places.setdefault(name, set()).add(place)
+    assert places == {row["name"]: set(row["place"].split(" or ")) for row in REASONS[1:]}

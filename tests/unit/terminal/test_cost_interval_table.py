@@ -38,15 +38,15 @@ COSTS = [20_000.0, 21_000.0, 19_000.0, 20_500.0, 19_500.0, 20_200.0, 90_000.0]
 
 
 def test_one_disturbed_repetition_does_not_move_the_estimate() -> None:
-    found = paired.shift(paired.averages(COSTS))
-    assert found.interval is not None
+    shift = paired.shift(paired.averages(COSTS))
+    assert shift.interval is not None
     text = shown(COSTS)
-    numbers = (found.estimate, found.interval.low, found.interval.high)
+    numbers = (shift.estimate, shift.interval.low, shift.interval.high)
     middle, low, high = (f"{number:,.0f}" for number in numbers)
     assert f"{middle} ({low} to {high})" in text
-    assert 19_000 <= found.estimate <= 21_000
+    assert 19_000 <= shift.estimate <= 21_000
     assert "95 %, ns; start in ms" in text
-    assert f"{found.estimate * 100 / 1e6:,.1f} (" in text
+    assert f"{shift.estimate * 100 / 1e6:,.1f} (" in text
     assert "instructions; start in millions" in shown(COSTS, counts=True)
 
 

@@ -35,11 +35,11 @@ def test_instructions_by_owner_come_first(tmp_path: Path) -> None:
         ~pl.col("metric").str.contains(r"softirq\..+\."),
     )
     network = table.group_by("metric", "node").agg(pl.col("value").mean())["value"].sum()
-    calls, found, rxe, in_kernel, _ = (
+    calls, stack, rxe, in_kernel, _ = (
         float(cell.replace(",", "")) for cell in re.split(r" {2,}", row.strip())
     )
-    assert found == round(network)
-    assert abs(calls + found + rxe - in_kernel) <= 2
+    assert stack == round(network)
+    assert abs(calls + stack + rxe - in_kernel) <= 2
     assert "mean instructions per RDMA_WRITE packet" in text
     assert "…" not in text
 

@@ -62,8 +62,8 @@ def test_routed_networks_by_the_addresses_that_ssh_reached() -> None:
 
 
 def test_the_data_link_is_the_last_resort() -> None:
-    found = [ends[0].netdev for ends in candidates((ALPHA, BETA))]
-    assert found == ["peer0", "ctl0", "data0"]
+    netdevs = [ends[0].netdev for ends in candidates((ALPHA, BETA))]
+    assert netdevs == ["peer0", "ctl0", "data0"]
     ends = choose(nodes(ALPHA, BETA), (ALPHA, BETA), reaches=only("10.44.0.1"))
     assert {end.netdev for end in ends} == {"data0"}
 

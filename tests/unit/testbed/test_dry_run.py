@@ -56,8 +56,8 @@ def test_only_reads_and_names_every_root_command(monkeypatch: pytest.MonkeyPatch
         "rdma link add rxe7 type rxe netdev eth1",
         "rm -rf -- /tmp/rocelab-XXXXXX",
     )
-    found = iter(lines)
-    assert all(any(want in line for line in found) for want in order), lines
+    unread = iter(lines)
+    assert all(any(want in line for line in unread) for want in order), lines
     changes = re.compile(r"^(rm|rmmod|modprobe|rdma|install|cp|tee|mktemp|tar)\b|\bmake\b [^>]*-C")
     assert not [line for line in host.ran if changes.search(line)]
     page = (ROOT / "docs/root.md").read_text()

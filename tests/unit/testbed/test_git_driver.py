@@ -60,8 +60,8 @@ def test_version(repository: Path, extra: str | None, version: str) -> None:
         git(repository, "add", ".")
         git(repository, "commit", "-q", "-m", "two")
     tree = git_driver.resolve(repository, "main")
-    found = git_driver.version(repository, "main", tree)
-    assert found == f"{version}git tree {tree[:12]}"
+    described = git_driver.version(repository, "main", tree)
+    assert described == f"{version}git tree {tree[:12]}"
 
 
 def test_nothing_of_the_repository_runs(repository: Path, tmp_path: Path) -> None:

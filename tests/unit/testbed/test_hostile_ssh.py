@@ -61,13 +61,13 @@ def inventories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     """An inventory for each kind of host; it has the host twice, for what needs two."""
     folder = tmp_path_factory.mktemp("ssh")
     with ssh_daemon.running(folder, list(KINDS)) as inventory:
-        found = {}
+        paths = {}
         for part in inventory.read_text().split("[[host]]\n")[1:]:
             kind = part.split('"')[1]
-            found[kind] = folder / f"{kind}.toml"
+            paths[kind] = folder / f"{kind}.toml"
             again = part.replace(f'"{kind}"', f'"{kind}-2"', 1)
-            found[kind].write_text(f"[[host]]\n{part}[[host]]\n{again}")
-        yield found
+            paths[kind].write_text(f"[[host]]\n{part}[[host]]\n{again}")
+        yield paths
 
 
 def asked(command: str, inventory: Path, folder: Path) -> Answer:
@@ -95,28 +95,28 @@ def test_hostile_hosts(command: str, inventories: dict[str, Path], tmp_path: Pat
     def case(kind: str) -> list[str]:
         folder = tmp_path / kind
         folder.mkdir()
-        found = asked(command, inventories[kind], folder)
-        faults = [word for word in ("Traceback", "internal error") if word in found.printed]
-        if found.code not in CODES[command]:
-            faults.append(f"exit code {found.code}")
-        if found.seconds > SECONDS:
-            faults.append(f"{found.seconds:.0f} s")
-        if found.memory > MEMORY:
-            faults.append(f"{found.memory >> 20} MiB")
-        if RAW.search(found.printed):
+        outcome = asked(command, inventories[kind], folder)
+        faults = [word for word in ("Traceback", "internal error") if word in outcome.printed]
+        if outcome.code not in CODES[command]:
+            faults.append(f"exit code {outcome.code}")
+        if outcome.seconds > SECONDS:
+            faults.append(f"{outcome.seconds:.0f} s")
+        if outcome.memory > MEMORY:
+            faults.append(f"{outcome.memory >> 20} MiB")
+        if RAW.search(outcome.printed):
             faults.append("control characters")
-        if len(found.printed) > 20_000:
-            faults.append(f"{len(found.printed)} characters")
+        if len(outcome.printed) > 20_000:
+            faults.append(f"{len(outcome.printed)} characters")
         # a host's lines are within ours
-        forged = [line for line in found.printed.splitlines() if "all is well" in line]
+        forged = [line for line in outcome.printed.splitlines() if "all is well" in line]
         faults += [f"forged: {line}" for line in forged if line.startswith(("rocelab:", "ok"))]
         if (
             command == "doctor --hosts"
-            and "well" in found.printed
-            and "\nok    everything" in found.printed
+            and "well" in outcome.printed
+            and "\nok    everything" in outcome.printed
         ):
             faults.append("forged an ok")
-        return [f"{kind}: {fault}: {found.printed[-600:]}" for fault in faults]
+        return [f"{kind}: {fault}: {outcome.printed[-600:]}" for fault in faults]
 
     with ThreadPoolExecutor(4) as pool:
         assert [fault for faults in pool.map(case, KINDS) for fault in faults] == []

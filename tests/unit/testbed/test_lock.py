@@ -97,7 +97,7 @@ def test_looking_at_testbeds_deletes_none(tmp_path: Path, monkeypatch: pytest.Mo
     state = State("starting")
     state.path.mkdir(mode=0o700)
     (state.path / "spec.json").write_text("{}")
-    assert [found.name for found in State.all()] == ["starting"]
+    assert [state.name for state in State.all()] == ["starting"]
     assert (state.path / "spec.json").exists()
     assert not state.alive()
 

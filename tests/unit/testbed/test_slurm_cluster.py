@@ -47,8 +47,8 @@ ALLOCATED = ("salloc", "--quiet", "--nodes=2")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with slurm_cluster.running() as found:
-        yield found
+    with slurm_cluster.running() as started:
+        yield started
 
 
 @pytest.fixture
@@ -60,21 +60,21 @@ def plan(tmp_path: Path) -> Path:
 
 def cells(out: Path) -> dict[str, dict[str, Any]]:
     """The cells of the one run in a folder, by tool."""
-    found = [json.loads(path.read_text()) for path in out.glob("*-slurm/cells/*/cell.json")]
-    return {cell["cell"].partition("-")[0]: cell for cell in found}
+    documents = [json.loads(path.read_text()) for path in out.glob("*-slurm/cells/*/cell.json")]
+    return {cell["cell"].partition("-")[0]: cell for cell in documents}
 
 
 def proven(out: Path, launcher: str) -> None:
     """Both cells are ok and proven by a capture; `launcher` started the ranks."""
-    found = cells(out)
-    assert set(found) == {"qperf", "mpibench"}
-    for cell in found.values():
+    by_tool = cells(out)
+    assert set(by_tool) == {"qperf", "mpibench"}
+    for cell in by_tool.values():
         assert cell["status"] == "ok", cell["error"]
         (step,) = cell["steps"]
         assert step["proof"]["ok"]
         assert step["frames"]["tcp"] > 0
         assert set(step["ends"]) == {"s1", "s2"}
-    assert found["mpibench"]["steps"][0]["mpi"]["launcher"].split()[0] == launcher
+    assert by_tool["mpibench"]["steps"][0]["mpi"]["launcher"].split()[0] == launcher
 
 
 def refused(done: subprocess.CompletedProcess[str], what: str, action: str) -> None:
@@ -110,8 +110,8 @@ def test_a_user_without_root(cluster: Cluster) -> None:
         (step,) = cell["steps"]
         assert step["frames"] is None
         assert step["proof"]["ok"]
-        found = {check["check"]: check["found"] for check in step["proof"]["checks"]}
-        assert found["TCP segments sent"] > 0
+        by_check = {check["check"]: check["found"] for check in step["proof"]["checks"]}
+        assert by_check["TCP segments sent"] > 0
     assert {path.name for path in cluster.home.iterdir()} == {"plan.toml", "runs"}
     plan.write_text(plan.read_text().replace("probes = []", 'probes = ["rxecpu"]'))
     done = cluster.as_user(*ALLOCATED, *ROCELAB, "run", str(plan), "--out", str(out))

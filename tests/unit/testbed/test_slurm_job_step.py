@@ -135,9 +135,9 @@ def test_ranks_run_on_the_nodes_that_the_benchmark_has() -> None:
     """Not on all that the plan has."""
     testbed = slurm_testbed.SlurmTestbed.__new__(slurm_testbed.SlurmTestbed)
     testbed.job, testbed.slurm_names, testbed.plugin = "7", ("s1", "s2", "s3"), "pmix"
-    found = testbed.rank_starter(2, 2)
-    assert found is not None
-    _, words = found
+    starter = testbed.rank_starter(2, 2)
+    assert starter is not None
+    _, words = starter
     assert {"--nodes=2", "--ntasks=4", "--nodelist=s1,s2", "--mpi=pmix"} <= set(words)
 
 

@@ -53,10 +53,10 @@ def read(path: Path) -> subprocess.CompletedProcess[bytes]:
 def test_a_snapshot_is_read_as_it_was_written(cache: Path) -> None:
     assert snapshot_cache.find(KEY) is None
     snapshot_cache.write(KEY, "n1, with a driver", of(b"memory" * 1000))
-    found = snapshot_cache.find(KEY)
-    assert found is not None
-    assert (found.what, found.size) == ("n1, with a driver", found.path.stat().st_size)
-    assert read(found.path).stdout == b"memory" * 1000
+    snapshot = snapshot_cache.find(KEY)
+    assert snapshot is not None
+    assert (snapshot.what, snapshot.size) == ("n1, with a driver", snapshot.path.stat().st_size)
+    assert read(snapshot.path).stdout == b"memory" * 1000
     assert cache.stat().st_mode & 0o777 == 0o700
     assert [path.name for path in cache.iterdir()] == [f"{KEY}.zst"]
 
@@ -64,20 +64,20 @@ def test_a_snapshot_is_read_as_it_was_written(cache: Path) -> None:
 @pytest.mark.parametrize("cut", [1, 4, 8, 100])
 def test_a_torn_snapshot_is_known_when_it_was_read(cut: int) -> None:
     snapshot_cache.write(KEY, "n1", of(os.urandom(100_000)))
-    found = snapshot_cache.find(KEY)
-    assert found is not None
-    os.truncate(found.path, found.size - cut)
-    assert read(found.path).returncode != 0
+    snapshot = snapshot_cache.find(KEY)
+    assert snapshot is not None
+    os.truncate(snapshot.path, snapshot.size - cut)
+    assert read(snapshot.path).returncode != 0
 
 
 def test_a_corrupt_snapshot_is_known_when_it_was_read() -> None:
     snapshot_cache.write(KEY, "n1", of(os.urandom(100_000)))
-    found = snapshot_cache.find(KEY)
-    assert found is not None
-    content = bytearray(found.path.read_bytes())
+    snapshot = snapshot_cache.find(KEY)
+    assert snapshot is not None
+    content = bytearray(snapshot.path.read_bytes())
     content[len(content) // 2] ^= 1
-    found.path.write_bytes(content)
-    assert read(found.path).returncode != 0
+    snapshot.path.write_bytes(content)
+    assert read(snapshot.path).returncode != 0
 
 
 def damaged(kind: str, path: Path) -> None:

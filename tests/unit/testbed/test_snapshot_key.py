@@ -111,13 +111,13 @@ def test_what_is_installed_is_in_the_key(tmp_path: Path) -> None:
     probe.write_bytes(b"probe")
     driver = Driver(module, "6.12.1", "abc")
 
-    def found(payload: Payload) -> str:
+    def key(payload: Payload) -> str:
         return snapshot_key.key_with_preparation("k", preparation.of_nodes(payload).digest)
 
-    keys = [found(Payload(driver, (probe,))), found(Payload(None, (probe,)))]
-    keys += [found(Payload(driver, ()))]
+    keys = [key(Payload(driver, (probe,))), key(Payload(None, (probe,)))]
+    keys += [key(Payload(driver, ()))]
     module.write_bytes(b"another module")
-    keys += [found(Payload(driver, (probe,)))]
+    keys += [key(Payload(driver, (probe,)))]
     probe.write_bytes(b"another probe")
-    keys += [found(Payload(driver, (probe,)))]
+    keys += [key(Payload(driver, (probe,)))]
     assert len(set(keys)) == len(keys)

@@ -184,10 +184,10 @@ def test_paths_reach_ssh_as_they_are() -> None:
     done = subprocess.run(
         ["ssh", "-G", *target.options(), "h"], capture_output=True, text=True, check=True
     )
-    found = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
-    assert found["controlpath"] == found["userknownhostsfile"] == str(odd)
+    settings = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    assert settings["controlpath"] == settings["userknownhostsfile"] == str(odd)
     # ssh expands this one only when it opens the file
-    assert found["identityfile"].replace("%%", "%") == str(odd)
+    assert settings["identityfile"].replace("%%", "%") == str(odd)
 
 
 def test_only_root_commands_use_sudo() -> None:
@@ -202,8 +202,8 @@ def test_only_root_commands_use_sudo() -> None:
 
 
 def test_the_data_interface_is_parsed() -> None:
-    found = link.parse(json.dumps([LINK]), "eth1", host="n1")
-    assert (found.ipv4, found.mac, found.mtu) == ("10.0.0.1", "52:54:00:00:00:01", 9000)
+    interface = link.parse(json.dumps([LINK]), "eth1", host="n1")
+    assert (interface.ipv4, interface.mac, interface.mtu) == ("10.0.0.1", "52:54:00:00:00:01", 9000)
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,10 @@ def test_every_machine_has_a_netdev_for_each_of_its_streams(nodes: int, switches
         for node in whole.machines
     }
     for name, argv in argvs.items():
-        found = re.findall(r"stream,id=(\w+),server=off,addr\.type=fd,addr\.str=(\d+)", argv)
-        assert {netdev: int(number) for netdev, number in found} == ends[name]
+        ends_of_streams = re.findall(
+            r"stream,id=(\w+),server=off,addr\.type=fd,addr\.str=(\d+)", argv
+        )
+        assert {netdev: int(number) for netdev, number in ends_of_streams} == ends[name]
         assert sorted(re.findall(r"virtio-net-pci,netdev=(\w+)", argv)) == sorted(
             ["ctl", *ends[name]]
         )
@@ -104,10 +106,10 @@ def test_captures_of_ports_are_merged_in_order_of_time(
     capture_parts.merge(parts, folder / "wire.pcap")
     merged = (folder / "wire.pcap").read_bytes()
     assert merged[:24] == pcap([])
-    found = list(struct.iter_unpack("=IIIII", merged[24:]))
-    assert all(one[:2] <= other[:2] for one, other in pairwise(found))
-    assert sorted((s, m) for s, m, _, _, _ in found) == sorted(t for each in ports for t in each)
-    assert all(record[1] == record[4] for record in found)
+    records = list(struct.iter_unpack("=IIIII", merged[24:]))
+    assert all(one[:2] <= other[:2] for one, other in pairwise(records))
+    assert sorted((s, m) for s, m, _, _, _ in records) == sorted(t for each in ports for t in each)
+    assert all(record[1] == record[4] for record in records)
 
 
 @pytest.mark.parametrize("cut", [3, 17, 21])

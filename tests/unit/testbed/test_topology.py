@@ -143,8 +143,8 @@ class Interface:
     def run(self, argv, *, check: bool = True, **_: object) -> Completed:
         words = " ".join(argv)
         if "show" in argv:
-            found = [{"kind": "x", "handle": self.handle, "root": True, "drops": self.drops}]
-            return Completed(tuple(argv), 0, json.dumps(found), "")
+            disciplines = [{"kind": "x", "handle": self.handle, "root": True, "drops": self.drops}]
+            return Completed(tuple(argv), 0, json.dumps(disciplines), "")
         self.ran.append(words)
         self.handle = "4791:" if "replace" in argv else "0:"
         return Completed(tuple(argv), 0, "", "")

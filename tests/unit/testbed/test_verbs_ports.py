@@ -72,10 +72,10 @@ def choose(tree: Tree, netdev: str, device: str = "", port: int = 0, soft: str =
 def test_the_port_of_a_transport(
     tree: Tree, netdev: str, device: str, port: int, transport: str, expected: object
 ) -> None:
-    found = choose(tree, netdev, device, port).of(TRANSPORTS[transport])
-    assert (found and (found.device, found.port)) == expected
-    if found:
-        verbs_ports.check_kind(NODE, found, TRANSPORTS[transport])
+    selected = choose(tree, netdev, device, port).of(TRANSPORTS[transport])
+    assert (selected and (selected.device, selected.port)) == expected
+    if selected:
+        verbs_ports.check_kind(NODE, selected, TRANSPORTS[transport])
 
 
 class Node:
@@ -112,10 +112,10 @@ NODE = Node()  # type: ignore[assignment]
 def test_a_port_of_another_kind_is_refused(
     tree: Tree, netdev: str, device: str, transport: str, says: str
 ) -> None:
-    found = choose(tree, netdev, device).of(TRANSPORTS[transport])
-    assert found is not None
+    selected = choose(tree, netdev, device).of(TRANSPORTS[transport])
+    assert selected is not None
     with pytest.raises(CellError, match=says) as caught:
-        verbs_ports.check_kind(NODE, found, TRANSPORTS[transport])
+        verbs_ports.check_kind(NODE, selected, TRANSPORTS[transport])
     assert f"transport.{transport} = " in caught.value.action
 
 

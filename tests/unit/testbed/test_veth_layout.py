@@ -146,8 +146,8 @@ def test_a_shared_document_is_split_by_device() -> None:
         split = run_rxestat._part(text, node, device)
         part = json.loads(split)
         assert (part["node"], len(part["rows"])) == (node, rows)
-        found = rxestat_document.parse_text(split)
-        assert (found.lost, found.cycles, found.machine) == (one["lost"], 9000, "n1+n2")
+        stages = rxestat_document.parse_text(split)
+        assert (stages.lost, stages.cycles, stages.machine) == (one["lost"], 9000, "n1+n2")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"rows": 1}', '{"rows": [{}], "packets": []}'])

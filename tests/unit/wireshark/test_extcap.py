@@ -93,8 +93,8 @@ def test_devices_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         if parent:
             (tmp_path / name / "parent").write_text("eth0\n")
     monkeypatch.setattr(interfaces, "_DEVICES", tmp_path)
-    found = [interface for interface in interfaces.all_interfaces() if interface.ssh is None]
-    assert [(interface.value, interface.device) for interface in found] == [
+    local = [interface for interface in interfaces.all_interfaces() if interface.ssh is None]
+    assert [(interface.value, interface.device) for interface in local] == [
         ("rocelab-rxe0", "rxe0")
     ]
 
@@ -210,16 +210,16 @@ def test_a_slow_end_is_read_to_its_last_byte(lab: Path, monkeypatch: pytest.Monk
 
 
 def running(lab: Path) -> list[str]:
-    found = []
+    lines = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             if f"LAB={lab}\0".encode() in path.read_bytes():
                 line = (path.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                 if "rxedump" in line and "pytest" not in line:
-                    found.append(line)
+                    lines.append(line)
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-    return found
+    return lines
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def through(link: FaultyLink, frames: Sequence[bytes], direction: str = TO_SERVE
 
 
 def psns(out: Sequence[Due]) -> list[int]:
-    found = [roce_frame.parse(due.frame) for due in out]
-    return [each.psn for each in found if each]
+    frames = [roce_frame.parse(due.frame) for due in out]
+    return [each.psn for each in frames if each]
 
 
 def test_the_icrc_is_that_of_a_real_driver() -> None:

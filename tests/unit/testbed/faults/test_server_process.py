@@ -36,13 +36,13 @@ def running(folder: Path, device: str) -> Iterator[Process]:
 
 def state(device: str) -> str:
     """The state of the process that names a device; nothing without one."""
-    found = subprocess.run(
+    done = subprocess.run(
         ("ps", "-ww", "-o", "stat=", "-o", "args=", "-C", PROGRAM),
         capture_output=True,
         text=True,
         check=False,
     )
-    states = [line[0] for line in found.stdout.splitlines() if line.split()[-1] == device]
+    states = [line[0] for line in done.stdout.splitlines() if line.split()[-1] == device]
     return states[0] if states else ""
 
 
