@@ -8,6 +8,8 @@ import operator
 import os
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +21,7 @@ from corpus import CAPTURES, SAMPLES
 from requirements import missing
 from rocelab.capture import cluster
 from rocelab.cli.analyze import analyze
-from rocelab.errors import ExitCode, UsageError
+from rocelab.errors import ExitCode, MissingError, UsageError
 
 pytestmark = pytest.mark.slow
 
@@ -132,6 +134,64 @@ def test_a_url_is_read_by_fsspec(scheduler: str) -> None:
     remote = run("--json", "--dask", scheduler, path.as_uri())
     assert remote.stdout == alone.stdout.replace(str(path), path.as_uri())
     assert remote.exit_code == alone.exit_code
+
+
+@pytest.mark.parametrize("merge", [["--merge"], []], ids=["merged", "apart"])
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("unheard-of://host/x.pcap", "Protocol not known"),
+        ("memory://none.pcap", "FileNotFoundError"),
+        ("file:///none/x.pcap", "No such file or directory"),
+    ],
+    ids=["protocol", "no such object", "no such file"],
+)
+def test_a_url_that_cannot_be_read_is_named(
+    scheduler: str, merge: list[str], url: str, why: str
+) -> None:
+    good = str(CAPTURES / "ack-unsent.pcap")
+    alone = run("--json", "--dask", scheduler, url)
+    assert isinstance(alone.exception, UsageError), alone.exception
+    assert url in alone.exception.what
+    assert why in alone.exception.cause
+    several = run("--json", "--dask", scheduler, *merge, url, good)
+    if merge:
+        assert str(several.exception) == str(alone.exception)
+    else:
+        assert several.exit_code == ExitCode.USAGE
+        assert url in several.stderr
+        assert json.loads(several.stdout)["input"]["files"] == [good]
+
+
+@pytest.fixture
+def worker_without_rocelab(tmp_path: Path) -> Iterator[str]:
+    """The scheduler of a worker that is installed without rocelab."""
+    need_distributed()
+    from distributed import Client, LocalCluster
+
+    (tmp_path / "rocelab.py").write_text("raise ImportError('there is no rocelab here')\n")
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as local:
+        address = local.scheduler_address
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard"],
+            env=os.environ | {"PYTHONPATH": str(tmp_path)},
+            stderr=subprocess.DEVNULL,
+            cwd=tmp_path,
+        )
+        try:
+            with Client(address, set_as_default=False) as client:
+                client.wait_for_workers(1, timeout=60)
+            yield address
+        finally:
+            worker.terminate()
+            worker.wait(60)
+
+
+def test_a_worker_without_rocelab_is_named(worker_without_rocelab: str) -> None:
+    result = run("--dask", worker_without_rocelab, CAPTURES / "ack-unsent.pcap")
+    assert isinstance(result.exception, MissingError), result.exception
+    assert "there is no rocelab here" in result.exception.cause
+    assert "on every worker" in result.exception.action
 
 
 @pytest.mark.parametrize("merge", [["--merge"], []], ids=["merged", "apart"])

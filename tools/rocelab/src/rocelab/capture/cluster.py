@@ -110,7 +110,9 @@ def _analyze_as_one(
     try:
         excerpts: list[Excerpt] = []
         for answer in _answers(client, sources, _excerpt_on_worker, *rest):
-            excerpt = cast("Excerpt | OSError", answer)
+            excerpt = cast("Excerpt | OSError | UsageError", answer)
+            if isinstance(excerpt, UsageError):
+                return excerpt
             if isinstance(excerpt, OSError):
                 return unreadable(names, excerpt)
             excerpts.append(excerpt)
@@ -137,21 +139,32 @@ def _answer(task: Future) -> object:
     try:
         return cast("object", task.result())
     except (ImportError, KilledWorker) as error:
-        raise MissingError(
-            "a Dask worker cannot analyze a capture",
-            cause=str(error),
-            action="Install this rocelab on every worker, and see the worker's log.",
-        ) from error
+        raise _unfit_worker(error) from error
+
+
+def _unfit_worker(error: Exception) -> MissingError:
+    return MissingError(
+        "a Dask worker cannot analyze a capture",
+        cause=str(error),
+        action="Install this rocelab on every worker, and see the worker's log.",
+    )
 
 
 def _locate(client: Client, names: Sequence[str]) -> list[Source]:
-    """Ask every worker which of the captures it can open."""
+    """Ask every worker which of the captures it can open.
+
+    Raises MissingError if there is no worker, or one has no rocelab.
+    """
     sources = [
         Source(name, name if "://" in name else str(Path(name).absolute()), number)
         for number, name in enumerate(names)
     ]
     paths = ["" if source.is_url else source.path for source in sources]
-    seen: dict[str, list[bool]] = client.run(_opens, paths)
+    seen: dict[str, list[bool]] = {}
+    for worker, answer in client.run(_opens, paths, on_error="return").items():
+        if isinstance(answer, Exception):
+            raise _unfit_worker(answer) from answer
+        seen[worker] = answer
     if not seen:
         raise MissingError(
             "the Dask scheduler has no workers",
@@ -209,14 +222,27 @@ def _analyze_on_worker(source: Source, options: Options) -> Result | UsageError:
 
 
 def _local(source: Source, folder: Path) -> str:
-    """Return a path that this worker can open: that of the file, or of a copy in `folder`."""
+    """Return a path that this worker can open: that of the file, or of a copy in `folder`.
+
+    Raises UsageError if a URL cannot be read, ImportError if this worker lacks what reads it.
+    """
     if not source.is_url:
         return source.path
     import fsspec
 
     copy = folder / "capture"
-    with fsspec.open(source.path, "rb") as remote, copy.open("wb") as local:
-        shutil.copyfileobj(remote, local, _BLOCK)
+    try:
+        with fsspec.open(source.path, "rb") as remote, copy.open("wb") as local:
+            shutil.copyfileobj(remote, local, _BLOCK)
+    except ImportError:
+        raise
+    except Exception as error:
+        # each protocol has a library, with errors of its own
+        raise UsageError(
+            f"cannot read {source.name}",
+            cause=f"a worker got {type(error).__name__}: {error!s:.200}",
+            action="Check the URL, and that the workers may and can read it.",
+        ) from error
     return str(copy)
 
 
@@ -234,7 +260,7 @@ class Excerpt:
 
 def _excerpt_on_worker(
     source: Source, ports: Sequence[int], icrc: bool, captures: int, run: str
-) -> Excerpt | OSError:
+) -> Excerpt | OSError | UsageError:
     """Verify a capture and write its excerpt. Runs on a worker."""
     from distributed import get_worker
 
@@ -245,7 +271,7 @@ def _excerpt_on_worker(
         try:
             local = _local(source, Path(folder))
             write_excerpt(local, path, ports=list(ports), icrc=icrc, captures=captures)
-        except OSError as error:
+        except (OSError, UsageError) as error:
             return error
     return Excerpt(worker.address, str(path), path.stat().st_size)
 
