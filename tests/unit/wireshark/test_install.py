@@ -13,6 +13,8 @@ import pytest
 import tshark_plugin
 from command_line import in_process as rocelab
 from corpus import CAPTURES
+from rocelab.wireshark import install
+from rocelab.wireshark.folders import Folders
 from rocelab.wireshark.install import PROFILE
 from tshark_plugin import Tshark
 
@@ -139,6 +141,25 @@ def test_a_file_in_the_way(home: Path) -> None:
     assert answer.returncode == 2
     assert "Not a directory" in answer.stderr
     assert tree(home) == before
+
+
+def test_without_a_place_for_the_record_nothing_is_installed(tmp_path: Path) -> None:
+    """Nobody could uninstall files of which there is no record."""
+    # nobody can make a folder there, not even root
+    where = Folders(tmp_path / "lua", Path("/sys/wireshark"), tmp_path / "extcap")
+    with pytest.raises(OSError, match="/sys/wireshark"):
+        install.install(where)
+    assert tree(tmp_path) == set(), "files or folders are left, and no record names them"
+
+
+def test_a_file_that_cannot_be_written_leaves_the_record_of_the_others(tmp_path: Path) -> None:
+    where = Folders(tmp_path / "lua", tmp_path / "config", Path("/sys/wireshark"))
+    with pytest.raises(OSError, match="/sys/wireshark"):
+        install.install(where)
+    written = {where.lua, where.lua / install.PLUGIN}
+    assert written <= {tmp_path / path for path in tree(tmp_path)}
+    assert install.uninstall(where).done == [where.lua / install.PLUGIN]
+    assert tree(tmp_path) == set()
 
 
 def test_the_package_has_the_sources() -> None:

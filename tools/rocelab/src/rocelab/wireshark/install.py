@@ -7,6 +7,7 @@ not ours, or that the user has changed since, is not overwritten without `force`
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -169,9 +170,23 @@ def _install_files(
 ) -> None:
     for path, content in targets.items():
         record.make(path.parent)
-        _write(path, content, 0o755 if path.parent == where.extcap else 0o644)
-        record.files[str(path)] = _digest(content)
-        record.write()
+        name, mode = str(path), 0o755 if path.parent == where.extcap else 0o644
+        is_new = name not in record.files
+        try:
+            if is_new:
+                # a file without a record would never be removed; a record without a file is
+                record.files[name] = _digest(content)
+                record.write()
+            _write(path, content, mode)
+        except OSError:
+            if is_new:
+                del record.files[name]
+                with contextlib.suppress(OSError):
+                    record.write()
+            raise
+        if not is_new:
+            record.files[name] = _digest(content)
+            record.write()
         outcome.done.append(path)
 
 
