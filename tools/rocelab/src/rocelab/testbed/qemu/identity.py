@@ -21,7 +21,7 @@ from rocelab.errors import TestbedError
 
 LOGIN_KEY, HOST_KEY = "id_ed25519", "host_key"
 _RANDOM_BYTES = 64
-_QUEUE_PAIRS = (47, 512)
+_QUEUE_PAIRS = (47, 128)
 """How many numbers of queue pairs are skipped at least, and by how many more that may differ: the
 driver's table of queue pairs then has two levels on every machine, so that finding one costs the
 same everywhere."""

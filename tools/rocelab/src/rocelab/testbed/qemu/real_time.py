@@ -17,6 +17,8 @@ from rocelab.testbed.node.parallel import at_once
 BOOTS = 4
 """One of four machines took a wrong clock in each of two boots, one of eight in two of three."""
 _TOLERANCE = 0.1
+_ENOUGH = 1 / _TOLERANCE
+"""After so many times what a question takes, it matters little when in it the node answered."""
 
 
 def prepare(nodes: Sequence[Node]) -> bool:
@@ -42,6 +44,11 @@ class _Sample(NamedTuple):
     uptime: float
     after: float
 
+    @property
+    def took(self) -> float:
+        """Seconds in which the node was asked."""
+        return self.after - self.before
+
 
 def _sample(node: Node) -> _Sample:
     before = time.monotonic()
@@ -56,8 +63,10 @@ def runs_true(node: Node) -> bool:
     meanwhile, the result may be wrong for good; a delay of 20 ms in a guest was over after 11 ms
     here.
     """
-    first = _sample(node)
+    # the first command of a machine takes ten times as long as the next
+    first = min(_sample(node), _sample(node), key=lambda each: each.took)
     while True:
+        time.sleep(_ENOUGH * first.took)
         last = _sample(node)
         gone = last.uptime - first.uptime
         least, most = last.before - first.after, last.after - first.before
