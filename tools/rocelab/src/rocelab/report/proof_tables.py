@@ -199,8 +199,7 @@ def _lost_frame_notes(run: Run) -> Iterator[Note]:
     for cell in run.cells:
         steps = cell.content.objects("steps") if cell.content else ()
         by_cell[cell.name] = sum(step.object("capture").integer("lost") or 0 for step in steps)
-    if some := {name: lost for name, lost in by_cell.items() if lost > 0}:
-        listed = units.listing([f"{name}: {lost}" for name, lost in some.items()])
+    if listed := _list_counts(by_cell):
         yield Note(
             f"The capture lost frames, because they came faster than they were written ({listed}). "
             "The counters of sender and receiver agree on these packets; wire.pcap lacks them.",
@@ -218,13 +217,16 @@ def _dropped_packet_notes(run: Run) -> Iterator[Note]:
             nodes = step.object("counters").items()
             dropped = (counters.object("link").integer("dropped") or 0 for _, counters in nodes)
             by_cell[cell.name] += sum(dropped)
-    if some := {name: count for name, count in by_cell.items() if count > 0}:
-        listed = units.listing([f"{name}: {count}" for name, count in some.items()])
+    if listed := _list_counts(by_cell):
         yield Note(
             f"A sender's queueing discipline dropped packets before the link ({listed}): fq_codel "
             "drops what a busy host lets wait for over 100 ms. The latencies contain the waits.",
             "warning",
         )
+
+
+def _list_counts(by_cell: Counter[str]) -> str:
+    return units.listing([f"{name}: {count}" for name, count in (+by_cell).items()])
 
 
 def _where_captured(run: Run) -> str:
