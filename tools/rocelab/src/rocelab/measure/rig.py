@@ -26,6 +26,7 @@ from rocelab.testbed.verbs_ports import Ports
 _SETTLE_TIMEOUT = 3.0
 """Seconds within which a node counts the last packet that another one sent."""
 _QUIET = 0.5
+_PAUSE = 0.02
 _HELP_TIMEOUT = 60
 _FIRST_PORT, _PORTS = 18515, 1000
 """perftest's default port and the following ones. Each step uses a new one, so that it never
@@ -196,6 +197,8 @@ class Rig:
             arrived = sent == received if quiet is None else now - still > quiet
             if arrived or now - began > _SETTLE_TIMEOUT + 4 * (quiet or 0):
                 break
+            # what has not arrived yet may be lost; each question costs an emulated node 25 ms
+            time.sleep(_PAUSE + (now - began) / 4)
         # what has arrived was not dropped
         if self.link.is_shaped or sent != received:
             after = self.all_counters()
