@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import operator
 import os
@@ -18,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from corpus import CAPTURES, SAMPLES
+from polling import wait_until
 from requirements import missing
 from rocelab.capture import cluster
 from rocelab.cli.analyze import analyze
@@ -206,6 +208,49 @@ def test_unusable_captures(scheduler: str, merge: list[str], tmp_path: Path) -> 
         CAPTURES / "ack-unsent.pcap",
     ]
     compare(scheduler, *words, code=ExitCode.USAGE)
+
+
+@pytest.mark.parametrize("merge", [["--merge"], []], ids=["merged", "apart"])
+def test_a_scheduler_that_is_killed_is_an_error_that_names_it(
+    merge: list[str], tmp_path: Path
+) -> None:
+    """While a worker waits for a server that never answers it."""
+    need_distributed()
+    from distributed import Client
+
+    told = tmp_path / "scheduler.json"
+    with contextlib.ExitStack() as running, socket.create_server(("127.0.0.1", 0)) as server:
+
+        def start(*words: str) -> subprocess.Popen[str]:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *words],
+                cwd=tmp_path,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            running.enter_context(process)
+            running.callback(process.kill)
+            return process
+
+        scheduler = start(
+            "distributed.cli.dask_scheduler",
+            *("--host=127.0.0.1", "--port=0", "--no-dashboard", f"--scheduler-file={told}"),
+        )
+        wait_until("the scheduler has started", told.exists, seconds=60)
+        address = json.loads(told.read_text())["address"]
+        start("distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard")
+        with Client(address, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+        url = f"ftp://127.0.0.1:{server.getsockname()[1]}/capture"
+        command = start("rocelab", "analyze", "--dask", address, *merge, url, url)
+        server.settimeout(60)
+        with server.accept()[0]:
+            scheduler.kill()
+            told_to_user = command.communicate(timeout=60)[1]
+    assert command.returncode == ExitCode.TESTBED, told_to_user
+    assert address in told_to_user
+    assert "Traceback" not in told_to_user
 
 
 def test_no_scheduler_is_an_error_that_says_so() -> None:

@@ -10,6 +10,7 @@ by key and PSN, and aligns clocks by packets that match.
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import shutil
 from collections import Counter, deque
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rocelab._core import write_excerpt
 from rocelab.capture.analysis import Options, analyze, unreadable
 from rocelab.directory import temporary_folder
-from rocelab.errors import MissingError, UsageError
+from rocelab.errors import MissingError, RocelabError, UsageError
 
 if TYPE_CHECKING:
     from distributed import Client, Future, Worker
@@ -35,6 +36,9 @@ _BLOCKS = 4
 
 _TASKS_PER_THREAD = 6
 """Enough that no worker waits for long while another has its last task."""
+
+_CLOSE_SECONDS = 5
+"""The client waits so long for a scheduler that may be gone."""
 
 Result = dict[str, Any]
 """The object of `--json`: what can leave the process of a worker."""
@@ -63,10 +67,12 @@ class Source:
 def connect(scheduler: str) -> Iterator[Client]:
     """Connect to a scheduler.
 
-    Raises MissingError if `distributed` is not installed, UsageError if nothing answers there.
+    Raises MissingError if `distributed` is not installed, UsageError if nothing answers there,
+    RocelabError if a connection is lost later.
     """
     try:
-        from distributed import Client
+        from distributed import CancelledError, Client
+        from distributed.client import ClosedClientError
     except ImportError as error:
         raise MissingError(
             "--dask needs the Python package distributed",
@@ -81,8 +87,23 @@ def connect(scheduler: str) -> Iterator[Client]:
             cause=str(error),
             action="Start one (`dask scheduler`), and give the address that it prints.",
         ) from error
-    with client:
+    # what it logs of a lost connection, with tracebacks, is told by the error
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    try:
         yield client
+    except (CancelledError, ClosedClientError, OSError) as error:
+        # only those of the system, such as a full disk's, have a number
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise RocelabError(
+            f"a connection of the Dask cluster at {scheduler} is lost",
+            cause="the scheduler or a worker has ended, or the network fails",
+            action="Look at their logs, start what has ended, and give the command again.",
+        ) from error
+    finally:
+        # nothing is lost where this fails: a scheduler forgets a client that is gone
+        with contextlib.suppress(OSError):
+            client.close(timeout=_CLOSE_SECONDS)
 
 
 def results(
@@ -122,7 +143,9 @@ def _analyze_as_one(
         )
         return cast("Result | UsageError", _answer(follow))
     finally:
-        client.run(_forgotten, run, on_error="ignore")
+        # without a scheduler nobody reaches the workers, which remove their folders when they end
+        if client.status == "running":
+            client.run(_forgotten, run, on_error="ignore")
 
 
 def _most_bytes(excerpts: Sequence[Excerpt]) -> str:
