@@ -3,8 +3,15 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
+from polling import wait_until
+from rocelab.testbed import changed_driver
+from rocelab.testbed.artifacts import Driver
 from rocelab.testbed.changed_driver import Source, refusal
 
 MAINLINE = Source(Path("linux"), "v7.2.13", "0aa8a4aeaed3", "7.2.13, git tree 0aa8a4aeaed3")
@@ -68,3 +75,47 @@ def test_a_build_that_says_nothing() -> None:
     """Also without the three lines of the scripts there is a cause."""
     assert refusal("make: oops\n", line="7.x").cause == "make said nothing"
     assert refusal("bwrap: no\n", line="7.x").cause == "bwrap: no"
+
+
+MAKEFILE = """\
+changed-module:
+	@mkdir -p $(OUT)/module
+	@mkdir $(OUT)/busy
+	@test -e $(OUT)/module/rdma_rxe.ko || cat $(GATE)
+	@echo '{"kernel_release": "7.2", "patch_id": "0"}' >$(OUT)/module/build.json
+	@touch $(OUT)/module/rdma_rxe.ko
+	@rmdir $(OUT)/busy
+"""
+"""Fails where another builds, and ends when the gate has opened."""
+
+
+def test_two_that_build_the_same_driver_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second waits for the first, and takes what it has built."""
+    recipe = tmp_path / "source/tools/node/build.py"
+    recipe.parent.mkdir(parents=True)
+    recipe.touch()
+    (tmp_path / "source/Makefile").write_text(MAKEFILE)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    patch = tmp_path / "a.patch"
+    patch.write_text("a patch")
+    monkeypatch.setenv("ROCELAB_SOURCE", str(tmp_path / "source"))
+    monkeypatch.setenv("ROCELAB_BUILD", str(tmp_path / "build"))
+    monkeypatch.setenv("GATE", str(gate))
+    waits: list[str] = []
+
+    def build() -> Driver:
+        return changed_driver.build("7.x", "instrumented", patches=[patch], say=waits.append)
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(build)
+        # opening waits for make
+        with gate.open("wb"):
+            second = pool.submit(build)
+            wait_until("the second waits or ends", lambda: waits or second.done(), seconds=60)
+        assert first.result() == second.result()
+    assert len(waits) == 1
+    [built] = (tmp_path / "build/ab/7.x").iterdir()
+    assert first.result().module == built / "module/rdma_rxe.ko"

@@ -87,16 +87,16 @@ def drivers(plan: Plan, sides: Sequence[Side], say: Say) -> list[Driver]:
     for side in sides:
         if side.is_built:
             say(f"building the driver of {side.text}")
-        built.append(driver(side, side.line or plan.testbed.line))
+        built.append(driver(side, side.line or plan.testbed.line, say))
     return built
 
 
-def driver(side: Side, line: str) -> Driver:
+def driver(side: Side, line: str, say: Say) -> Driver:
     """Return a side's driver for a kernel line, built here if necessary."""
     if not side.is_built:
         return artifacts.driver(line, side.variant)
     return changed_driver.build(
-        line, side.variant, patches=side.patches, tree=side.tree, commit=side.commit
+        line, side.variant, patches=side.patches, tree=side.tree, commit=side.commit, say=say
     )
 
 

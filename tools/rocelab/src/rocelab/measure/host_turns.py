@@ -134,7 +134,9 @@ class Hosts:
             number = len(self._placed)
             if side.is_built or not there.line:
                 self._say(f"building the driver of {side.text}")
-            path = str(driver_turns.driver(side, there.line).module) if there.line else ""
+            path = (
+                str(driver_turns.driver(side, there.line, self._say).module) if there.line else ""
+            )
             self._placed[key] = (
                 self._send(there, Path(path), number)
                 if path

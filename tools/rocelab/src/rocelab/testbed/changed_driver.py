@@ -8,12 +8,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rocelab.errors import MissingError, RocelabError, UsageError
-from rocelab.testbed import artifacts, git_driver
+from rocelab.testbed import artifacts, git_driver, lock
 from rocelab.testbed.artifacts import Driver
 
 _BUILD_SECONDS = 1800
@@ -48,11 +48,12 @@ def build(
     patches: Sequence[Path] = (),
     tree: Path | None = None,
     commit: str = "",
+    say: Callable[[str], None],
 ) -> Driver:
     """Return the driver of a line with `patches` on top, from `tree` at `commit` if given.
 
     Builds it where the nodes' kernel and compiler are (`make changed-module`). The same input is
-    built once. Raises UsageError if the patches do not apply or the result does not compile.
+    built once, by one process at a time; `say` tells that another does. Raises UsageError if the patches do not apply or the result does not compile.
     """
     chosen = files(patches)
     source = Source.of(tree, commit) if tree else None
@@ -60,8 +61,11 @@ def build(
     for file in chosen:
         digest.update(f"{file.name} {hashlib.sha256(_read(file)).hexdigest()}\n".encode())
     out = artifacts.build_dir() / "ab" / line / digest.hexdigest()[:16]
-    _fill(out, chosen, source)
-    done = _make(line, variant, out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    waiting = "waiting for another rocelab, which builds the same driver"
+    with lock.hold(out.with_name(f".{out.name}.lock"), "", lambda: say(waiting)):
+        _fill(out, chosen, source)
+        done = _make(line, variant, out)
     if done.returncode:
         raise refusal(done.stderr, line=line, patches=chosen, source=source, log=_log(out))
     return artifacts.driver_in(out / "module", f"changed-module LINE={line}")
@@ -108,7 +112,6 @@ def _fill(out: Path, patches: Sequence[Path], source: Source | None) -> None:
     """Put patches and source into the folder to build in, whole or not at all."""
     if out.exists():
         return
-    out.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=".part-", dir=out.parent))
     try:
         if patches:
