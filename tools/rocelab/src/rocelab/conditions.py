@@ -111,7 +111,8 @@ def explain(error: BaseException, what: str = "", *, action: str = "") -> Rocela
 
     `error` is an OSError, or what a library made of one.
 
-    `what` says what failed, without the reason, which is added. `action` replaces the advice.
+    `what` says what failed, without the reason, which is added. `action` replaces the advice,
+    unless this machine lacks something.
     """
     number = _number(error)
     meaning = _MEANINGS.get(number)
@@ -125,7 +126,15 @@ def explain(error: BaseException, what: str = "", *, action: str = "") -> Rocela
     name = "" if file is None else os.fsdecode(file)
     reason = getattr(error, "strerror", None) or os.strerror(number)
     failed = what or (f"cannot use {name}" if name else "reading or writing failed")
+    if kind is MissingError:
+        action = ""
     return kind(f"{failed}: {reason}", cause=cause, action=action or advice)
+
+
+def lack(error: BaseException, what: str) -> RocelabError | None:
+    """As `explain`, and None unless the error says that this machine lacks something."""
+    known = explain(error, what)
+    return known if isinstance(known, MissingError) else None
 
 
 def system_error(error: Exception, what: str, *, action: str = "") -> RocelabError:

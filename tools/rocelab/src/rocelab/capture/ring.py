@@ -21,6 +21,7 @@ from typing import Self
 
 from rocelab._core import capture_start
 from rocelab.capture import ring_names
+from rocelab.conditions import lack, system_error
 from rocelab.errors import UsageError
 
 _HEAD = 4096
@@ -72,9 +73,9 @@ class Ring:
         try:
             self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            raise UsageError(
+            raise system_error(
+                error,
                 f"cannot follow {self.where}",
-                cause=error.strerror or str(error),
                 action="Name the directory into which dumpcap or tcpdump writes.",
             ) from error
         self._parts: dict[str, Part] = {}
@@ -267,7 +268,13 @@ class Ring:
     def _open(self, name: str) -> int:
         # a pipe of this name keeps nobody waiting, and a link leads nowhere
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        file = os.open(name, flags, dir_fd=self._directory)
+        try:
+            file = os.open(name, flags, dir_fd=self._directory)
+        except OSError as error:
+            # the file is as good as it was
+            if missing := lack(error, f"cannot read {name}"):
+                raise missing from error
+            raise
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
             raise OSError(errno.EINVAL, "it is no file")

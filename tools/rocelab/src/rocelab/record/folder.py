@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import json_text, limits
-from rocelab.conditions import system_error
+from rocelab.conditions import lack, system_error
 from rocelab.directory import Directory
 from rocelab.errors import RocelabError, UsageError
 from rocelab.plans import plan_file
@@ -88,7 +88,7 @@ class RunFolder:
             with Directory.open(self.path) as root:
                 meta = json_text.parse(root.read(layout.RUN, limit=limits.MAX_JSON_BYTES))
         except (OSError, ValueError) as error:
-            raise UsageError(
+            raise lack(error, f"cannot read {self.path}") or UsageError(
                 f"{self.path} is not a run folder",
                 cause=f"it holds no readable run.json: {_why(error)}",
                 action="Give the folder that `rocelab run` printed.",
@@ -137,9 +137,9 @@ class RunFolder:
                     _check_number(self.path, len(names))
                     return [name for name in names if _has_cell(cells, name)]
         except OSError as error:
-            raise UsageError(
-                f"{self.path} has no cells that can be read: {error.strerror}",
-                cause="the folder was changed by hand, or is damaged",
+            raise system_error(
+                error,
+                f"cannot read the cells of {self.path}",
                 action="Copy the whole run folder again.",
             ) from error
 

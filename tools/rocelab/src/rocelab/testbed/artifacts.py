@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import json_text
+from rocelab.conditions import lack, system_error
 from rocelab.directory import read_named
 from rocelab.errors import MissingError, UsageError
 from rocelab.kernel_lines import DEFAULT_LINE
@@ -109,11 +110,15 @@ def _make(target: str) -> str:
 def _existing(path: Path, target: str) -> Path:
     try:
         path.stat()
-    except OSError as error:
+    except FileNotFoundError as error:
         raise MissingError(
             f"{path} cannot be used: {error.strerror}",
             cause="it was not built yet, or ROCELAB_BUILD names another folder",
             action=f"Run `{_make(target)}`.",
+        ) from error
+    except OSError as error:
+        raise system_error(
+            error, f"cannot use {path}", action=f"Correct that, or run `{_make(target)}`."
         ) from error
     return path
 
@@ -123,7 +128,7 @@ def facts(path: Path) -> dict[str, Any]:
     try:
         return json_text.parse(read_named(path, limit=_MAX_FACTS_BYTES))
     except (OSError, ValueError) as error:
-        raise MissingError(
+        raise lack(error, f"cannot read {path}") or MissingError(
             f"{path} cannot be used",
             cause=f"it is damaged: {error}",
             action="Build it again: remove that folder, and run `make setup probes`.",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocelab.conditions import system_error
 from rocelab.errors import MissingError, RocelabError, UsageError
 from rocelab.testbed import artifacts, git_driver, lock
 from rocelab.testbed.artifacts import Driver
@@ -53,7 +54,8 @@ def build(
     """Return the driver of a line with `patches` on top, from `tree` at `commit` if given.
 
     Builds it where the nodes' kernel and compiler are (`make changed-module`). The same input is
-    built once, by one process at a time; `say` tells that another does. Raises UsageError if the patches do not apply or the result does not compile.
+    built once, by one process at a time; `say` tells that another does. Raises UsageError if the
+    patches do not apply or the result does not compile.
     """
     chosen = files(patches)
     source = Source.of(tree, commit) if tree else None
@@ -96,11 +98,7 @@ def _read(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise UsageError(
-            f"{file} cannot be read: {error.strerror}",
-            cause="it is missing, or its permissions deny access",
-            action="Name another patch.",
-        ) from error
+        raise system_error(error, f"cannot read {file}", action="Name another patch.") from error
 
 
 def _name(number: int, patch: Path) -> str:
