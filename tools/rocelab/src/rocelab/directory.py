@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self
 
+from rocelab.errors import MissingError
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # without O_NONBLOCK, opening a FIFO waits for its writer
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -207,7 +209,7 @@ class Directory:
 
 
 def temporary_place() -> Path:
-    """The folder for temporary files. Raises FileNotFoundError if there is none.
+    """The folder for temporary files. Raises MissingError if there is none.
 
     Unlike tempfile.gettempdir(), it writes no file to try them, which a signal could leave there.
     """
@@ -215,7 +217,11 @@ def temporary_place() -> Path:
     for place in (*filter(None, named), "/tmp", "/var/tmp", "."):  # noqa: S108 - as tempfile does
         if Path(place).is_dir() and os.access(place, os.W_OK | os.X_OK):
             return Path(place).absolute()
-    raise FileNotFoundError(errno.ENOENT, "no folder for temporary files")
+    raise MissingError(
+        "there is no folder for temporary files",
+        cause="neither TMPDIR nor /tmp is a folder that you can write to",
+        action="Set TMPDIR to one.",
+    )
 
 
 @contextlib.contextmanager
