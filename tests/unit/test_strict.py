@@ -41,6 +41,7 @@ Read = Callable[[Table], object]
         ({"a": 1}, lambda table: table.flag("a"), "neither true nor false", "another type"),
         ({"a": 1}, lambda table: table.text("a"), "not a string", "another type"),
         ({"a": [1.5]}, lambda table: table.scalars("a"), "whole numbers or", "another type"),
+        ({"a": []}, lambda table: table.tables("a"), "is empty", "incomplete"),
         ({"a": []}, lambda table: table.choices("a", ("y",)), "is empty", "incomplete"),
     ],
 )

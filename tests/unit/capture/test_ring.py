@@ -217,6 +217,21 @@ def test_a_link_that_takes_the_place_of_a_file_is_not_followed(tmp_path: Path) -
             assert path is None
 
 
+def test_a_pipe_that_takes_the_place_of_a_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+    for second in (1, 2):
+        (tmp_path / f"ring{second}").write_bytes(part_of(second))
+    with Ring(str(tmp_path)) as ring:
+        (one,) = ring.new_parts()
+        (tmp_path / "ring1").unlink()
+        os.mkfifo(tmp_path / "ring1")
+        with ring.open_part(one) as path:
+            assert path is None
+        assert ring.missed == ["ring1 was deleted"]
+        # its reader has closed it
+        with pytest.raises(OSError, match="No such device or address"):
+            os.open(tmp_path / "ring1", os.O_WRONLY | os.O_NONBLOCK)
+
+
 def test_two_captures_are_told_from_one(tmp_path: Path) -> None:
     for name in ("eth0_1", "eth0_2", "eth1_1"):
         (tmp_path / name).write_bytes(part_of(1))

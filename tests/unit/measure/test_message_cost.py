@@ -304,17 +304,22 @@ def test_parts_of_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "test", "more"),
+    ("tool", "test", "more", "why"),
     [
-        ("omb", "latency", ""),
-        ("perftest", "send_lat", "PROBES []"),
-        ("pingpong", "polled_latency", "PROBES []"),
-        ("iperf3", "tcp_bw", 'transports = ["tcp"]\nPROBES []'),
-        ("pingpong", "latency", "iterations = 100"),
-        ("qperf", "tcp_lat", 'transports = ["tcp"]\nseconds = 3'),
+        ("omb", "latency", "", "it takes a tool that counts its messages"),
+        ("perftest", "send_lat", "PROBES []", "send_lat polls"),
+        ("pingpong", "polled_latency", "PROBES []", "polled_latency polls"),
+        ("iperf3", "tcp_bw", 'transports = ["tcp"]\nPROBES []', "tcp_bw polls"),
+        ("pingpong", "latency", "iterations = 100", "100 iterations are too few to tell"),
+        (
+            "qperf",
+            "tcp_lat",
+            'transports = ["tcp"]\nseconds = 3',
+            "3 seconds are too few to tell",
+        ),
     ],
 )
-def test_where_it_cannot_be(tool: str, test: str, more: str) -> None:
+def test_where_it_cannot_be(tool: str, test: str, more: str, why: str) -> None:
     probes = "[]" if "PROBES []" in more else '["rxecpu"]'
-    with pytest.raises(UsageError, match="message_cost"):
+    with pytest.raises(UsageError, match=f"message_cost: .*{why}"):
         has_cost(tool, test, f"message_cost = true\n{more.replace('PROBES []', '')}", probes)

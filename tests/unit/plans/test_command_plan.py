@@ -77,6 +77,7 @@ def test_a_plan_with_a_command_survives_run_json() -> None:
         (TIME + 'json = "a"\n', "unit: is missing"),
         (TIME + 'json = "a b"\n', "is not a path"),
         (TIME + 'messages = "a"\n', "place in JSON"),
+        (TIME + "json = 'a'\nregex = '(?P<value>x)'\nunit = 's'\n", "value is read from JSON"),
         (TIME + "regex = 'x'\nunit = 's'\n", "has no group 'value'"),
         (TIME + "regex = '(?P<value>x)(?=y)'\nunit = 's'\n", "look-around"),
         (TIME + "regex = '(?P<value>x'\nunit = 's'\n", "unclosed group"),

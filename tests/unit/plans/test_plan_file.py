@@ -386,6 +386,12 @@ def test_faults_by_time() -> None:
         ("packet = 7", "at_us = -1", "faults.seven.at_us: -1 is out of range"),
         ("faults.seven", 'faults."a b"', "cannot name a fault"),
         ("faults.seven]", "faults]\nseven = 3\n[testbed.faults.six]", "is not a table"),
+        (
+            "[testbed.faults.seven]",
+            "".join(f'[testbed.faults.f{n}]\naction = "drop"\n' for n in range(63))
+            + "[testbed.faults.seven]",
+            "is one more than 64 faults",
+        ),
         ("rnr_timer = 0", "message = 1", "needs the client's queue pair number"),
         ("rnr_timer = 0", 'direction = "to_client"', "rnr_nak meets a request"),
         ('action = "drop"', 'action = "kill"', "retries are unlimited with rxe"),
