@@ -38,22 +38,28 @@ class Target:
     """Holds the driver of its source."""
 
 
+class NoPackagesError(Exception):
+    """A root with a kernel's packages cannot be made: nothing is known of the driver."""
+
+
 @contextmanager
 def dkms_root(target: Target, *, boot: bool) -> Iterator[Path | None]:
     """Yield a root in which DKMS has installed the driver, None if it has not.
 
     With `boot`, it has the kernel, too. What the commands print goes to stderr.
+    Raises NoPackagesError.
     """
     with tempfile.TemporaryDirectory(dir=target.tree.parent) as name:
         root, tar = Path(name) / "root", Path(name) / "root.tar"
         root.mkdir()
-        commands = (
+        packages = (
             _make_root(target, tar, boot=boot),
             # not in one step: a user cannot write to files that mmdebstrap leaves in a folder
             ["tar", "-xf", str(tar), "-C", str(root), "--no-same-owner", "--exclude=./dev/*"],
-            _make_driver(target, root),
         )
-        yield root if all(map(runs, commands)) else None
+        if not all(map(runs, packages)):
+            raise NoPackagesError
+        yield root if runs(_make_driver(target, root)) else None
 
 
 def runs(command: Sequence[str], settings: Mapping[str, str] = _NO_INITRAMFS) -> bool:

@@ -4,7 +4,7 @@
 
 Prints what is new since kernel/seen.csv was written, with the changes of rxe. Exit code 1: a kernel
 that was not known to be refused is refused, DKMS fails, or a kernel does not work; 3: the pools
-cannot be asked.
+cannot be asked, or do not give all packages.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import debian_pools
 import mainline
 import seen_kernels
 from debian_pools import RXE, Kernel, Pools
-from driver_build import Target, dkms_root
+from driver_build import NoPackagesError, Target, dkms_root
 from kernel_boot import boots
 from seen_kernels import MAINLINE, NO_LINE, Seen
 
@@ -135,23 +136,37 @@ def _is_older(version: str, than: str) -> bool:
     return debian_pools.in_order(version) < debian_pools.in_order(than)
 
 
-def failures(watch: Watch, pools: Pools, rows: list[Seen], booted: list[Seen]) -> list[str]:
-    """Build with DKMS for every release of the kernels that fit, and boot some; say what failed."""
-    failed = []
+@dataclass
+class Outcome:
+    """What is to be said of kernels that were tried, or could not be."""
+
+    failed: list[str] = field(default_factory=list)
+    untried: list[str] = field(default_factory=list)
+
+
+def build_and_boot(watch: Watch, pools: Pools, rows: list[Seen], booted: list[Seen]) -> Outcome:
+    """Build with DKMS for every release of the kernels that fit, and boot some."""
+    outcome = Outcome()
     for row in rows:
         for release in row.releases.split() if not row.refused else []:
             suite = pools.suite(f"linux-headers-{release}", row.version)
             image, tree = pools.image(release), watch.tree(row.rxe)
             target = Target(release, row.line, row.package, row.version, suite, image, tree)
             say(f"building for {release} of {suite}")
-            with dkms_root(target, boot=row in booted) as root:
-                if root is None:
-                    failed.append(f"does not build: {release}")
-                elif row in booted:
-                    say(f"booting {release}")
-                    if not boots(target, root):
-                        failed.append(f"does not work: {release}")
-    return failed
+            try:
+                with dkms_root(target, boot=row in booted) as root:
+                    if root is None:
+                        outcome.failed.append(f"does not build: {release}")
+                    elif row in booted:
+                        say(f"booting {release}")
+                        if not boots(target, root):
+                            outcome.failed.append(f"does not work: {release}")
+            except NoPackagesError:
+                outcome.untried.append(
+                    f"not tried: {release}, because apt cannot install its packages from {suite} "
+                    "(its messages are above)"
+                )
+    return outcome
 
 
 def newest(rows: list[Seen]) -> list[Seen]:
@@ -228,17 +243,19 @@ def main() -> None:
         report(rows, fresh, watch.changes)
         failed = wrong_choices(rows, (KERNEL / "dkms.conf").read_text())
         booted = (rows if arguments.versions else newest(rows)) if arguments.boot else []
+        outcome = Outcome()
         if arguments.build or arguments.boot:
-            failed += failures(watch, pools, rows, booted)
+            outcome = build_and_boot(watch, pools, rows, booted)
+            failed += outcome.failed
     if arguments.write:
         looked = any(row.package == MAINLINE for row in rows)
         older = [row for row in seen if row.package == MAINLINE and not looked]
         seen_kernels.write(SEEN, [*rows, *older])
     for row in broken:
         print(f"refused, and not known to be: {row.package} {row.version}, patch {row.refused}")
-    for text in failed:
+    for text in (*failed, *outcome.untried):
         print(text)
-    sys.exit(1 if broken or failed else 0)
+    sys.exit(1 if broken or failed else 3 if outcome.untried else 0)
 
 
 if __name__ == "__main__":

@@ -322,6 +322,8 @@ def test_what_fails_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
     @contextmanager
     def dkms_root(target: Any, *, boot: bool) -> Iterator[Path | None]:
+        if target.release == "e":
+            raise watch.NoPackagesError
         yield None if target.release == "b" else tmp_path
 
     monkeypatch.setattr(watch, "dkms_root", dkms_root)
@@ -330,12 +332,14 @@ def test_what_fails_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setattr(pools.Pools, "image", lambda *_: "linux-image")
     rows = [
         seen.Seen("linux-source-6.12", "1", "6.12", "0", refused, releases)
-        for refused, releases in (("", "a b"), ("1", "a b"), ("", "c d"))
+        for refused, releases in (("", "a b"), ("1", "a b"), ("", "c d e"))
     ]
     of_rows = watch.Watch(tmp_path, rows)
     asked = object.__new__(pools.Pools)
-    assert watch.failures(of_rows, asked, rows, []) == ["does not build: b"]
-    assert watch.failures(of_rows, asked, rows, [rows[0], rows[2]]) == [
-        "does not build: b",
-        "does not work: d",
-    ]
+    built = watch.build_and_boot(of_rows, asked, rows, [])
+    assert built.failed == ["does not build: b"]
+    booted = watch.build_and_boot(of_rows, asked, rows, [rows[0], rows[2]])
+    assert booted.failed == ["does not build: b", "does not work: d"]
+    for outcome in (built, booted):
+        (text,) = outcome.untried
+        assert text.startswith("not tried: e, because apt cannot install its packages from sid")
