@@ -16,7 +16,7 @@ from corpus import CAPTURES
 from rocelab import conditions
 from rocelab.capture.ring import Ring
 from rocelab.errors import MissingError, UsageError
-from rocelab.record import layout
+from rocelab.record import layout, results_table
 from rocelab.record.folder import RunFolder
 from rocelab.testbed import artifacts, changed_driver
 
@@ -66,6 +66,8 @@ PLACES: dict[str, Callable[[Path], Callable[[], object]]] = {
     "facts": lambda folder: partial(artifacts.facts, _file(folder)),
     "cells": lambda folder: _run_folder(folder).cell_names,
     "run": lambda folder: _run_folder(folder).meta,
+    "cell": lambda folder: partial(_run_folder(folder).record, "cell"),
+    "results": lambda folder: partial(results_table.load, _run_folder(folder).path),
 }
 
 

@@ -111,8 +111,8 @@ def explain(error: BaseException, what: str = "", *, action: str = "") -> Rocela
 
     `error` is an OSError, or what a library made of one.
 
-    `what` says what failed, without the reason, which is added. `action` replaces the advice,
-    unless this machine lacks something.
+    `what` says what failed, without the reason, which is added. `action` replaces the advice; if
+    this machine lacks something, it follows it.
     """
     number = _number(error)
     meaning = _MEANINGS.get(number)
@@ -126,8 +126,8 @@ def explain(error: BaseException, what: str = "", *, action: str = "") -> Rocela
     name = "" if file is None else os.fsdecode(file)
     reason = getattr(error, "strerror", None) or os.strerror(number)
     failed = what or (f"cannot use {name}" if name else "reading or writing failed")
-    if kind is MissingError:
-        action = ""
+    if kind is MissingError and action:
+        action = f"{advice} {action}"
     return kind(f"{failed}: {reason}", cause=cause, action=action or advice)
 
 

@@ -58,11 +58,7 @@ def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
 
 def _annotation_error(error: OSError, wire: Path) -> RocelabError:
     if error.errno is not None and error.filename is None:
-        return system_error(
-            error,
-            "the annotated capture could not be written",
-            action="Free some space, or name a file on another disk after -o.",
-        )
+        return system_error(error, "the annotated capture could not be written")
     return system_error(
         error,
         f"cannot read {error.filename or wire}",

@@ -148,11 +148,17 @@ class RunFolder:
         return self.path / layout.CELLS / name
 
     def record(self, name: str) -> dict[str, Any] | None:
-        """A finished cell's cell.json, or None when there is none of this version."""
+        """A finished cell's cell.json, or None when there is none of this version.
+
+        Raises MissingError if this machine lacks what it takes to read it.
+        """
         try:
             with self._cell(name) as cell:
                 record = json_text.parse(cell.read(layout.CELL, limit=limits.MAX_JSON_BYTES))
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            # a finished cell would be measured again
+            if missing := lack(error, f"cannot read cell {name} of {self.path}"):
+                raise missing from error
             return None
         return record if record.get("schema") == layout.CELL_SCHEMA else None
 

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from rocelab import accelerators, limits, metrics
+from rocelab.conditions import lack
 from rocelab.directory import Directory
 from rocelab.errors import UsageError
 from rocelab.record import layout
@@ -64,7 +65,9 @@ def write(run_dir: Path, rows: Sequence[tuple[Any, ...]]) -> Path:
 
 
 def load(run_dir: Path) -> pl.DataFrame:
-    """Return the table of a run, in the order of the file. Raises UnreadableError.
+    """Return the table of a run, in the order of the file.
+
+    Raises UnreadableError, and MissingError if this machine lacks what it takes to read it.
 
     Names are cleaned, and rows without a finite value are left out. `size` is null for figures of
     all sizes together.
@@ -77,9 +80,10 @@ def load(run_dir: Path) -> pl.DataFrame:
             frame = _read_bounded(file)
         return _clean(frame.select(pl.col(name).cast(kind) for name, kind in _READ.items()))
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        path = run_dir / layout.RESULTS
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UnreadableError(
-            f"{run_dir / layout.RESULTS} cannot be read as a table of results",
+        raise lack(error, f"cannot read {path}") or UnreadableError(
+            f"{path} cannot be read as a table of results",
             cause=f"it is damaged, missing or of another version: {_HEAD.match(one_line(why))[0]}",  # type: ignore[index]  # it matches nothing, too
             action=f"Make it again from the run's cells: `rocelab report {run_dir}`.",
         ) from error
