@@ -124,6 +124,7 @@ def check_packets(run: Path, client: Node, server: Node) -> None:
         assert by_server == on_wire - lost - wrong, place
         assert spoilt <= wrong, place
         unrecorded += wrong - spoilt
+    assert requests[1].height - requests[0].height <= dropped
     # rxedump misses a drop that interrupts its record of another one, and says so
     recorded = read_pcapng(folder / f"{server.name}.pcapng")
     assert unrecorded == recorded.counters()["lost_nested"]

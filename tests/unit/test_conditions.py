@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What this machine lacks is told as that, wherever a file is opened."""
+"""Each place that opens a file says what this machine lacks."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def connect(scheduler: str) -> Iterator[Client]:
             cause=str(error),
             action="Start one (`dask scheduler`), and give the address that it prints.",
         ) from error
-    # what it logs of a lost connection, with tracebacks, is told by the error
+    # the error below replaces what it logs of a lost connection, with tracebacks
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         yield client
@@ -260,7 +260,7 @@ def _local(source: Source, folder: Path) -> str:
     except ImportError:
         raise
     except Exception as error:
-        # each protocol has a library, with errors of its own
+        # the library of each protocol raises its own errors
         raise UsageError(
             f"cannot read {source.name}",
             cause=f"a worker got {type(error).__name__}: {error!s:.200}",

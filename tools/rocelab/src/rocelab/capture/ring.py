@@ -271,7 +271,7 @@ class Ring:
         try:
             file = os.open(name, flags, dir_fd=self._directory)
         except OSError as error:
-            # the file is as good as it was
+            # the file itself may be good
             if missing := lack(error, f"cannot read {name}"):
                 raise missing from error
             raise

@@ -172,7 +172,9 @@ class Rig:
 
     def all_counters(self) -> list[Counters]:
         """Return the same, and what was dropped before the wire. Raises CellError."""
-        read = self.counters()
+        return self._with_drops(self.counters())
+
+    def _with_drops(self, read: list[Counters]) -> list[Counters]:
         if not (self.link.is_shaped or self.transport.is_rxe):
             return read
         return at_once(
@@ -188,7 +190,8 @@ class Rig:
         began = still = time.monotonic()
         quiet, last = self._quiet(), (-1, -1)
         while True:
-            moved = [then.since(first) for then, first in zip(self.counters(), before, strict=True)]
+            after = self.counters()
+            moved = [then.since(first) for then, first in zip(after, before, strict=True)]
             sent = sum(c.rxe.get("sent_pkts", 0) for c in moved)
             received = sum(c.rxe.get("rcvd_pkts", 0) for c in moved)
             now = time.monotonic()
@@ -201,7 +204,7 @@ class Rig:
             time.sleep(_PAUSE + (now - began) / 4)
         # what has arrived was not dropped
         if self.link.is_shaped or sent != received:
-            after = self.all_counters()
+            after = self._with_drops(after)
             moved = [then.since(first) for then, first in zip(after, before, strict=True)]
         return {node.name: c for node, c in zip(self.nodes, moved, strict=True)}
 
