@@ -211,10 +211,9 @@ def test_unusable_captures(scheduler: str, merge: list[str], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("merge", [["--merge"], []], ids=["merged", "apart"])
-def test_a_scheduler_that_is_killed_is_an_error_that_names_it(
-    merge: list[str], tmp_path: Path
-) -> None:
-    """While a worker waits for a server that never answers it."""
+@pytest.mark.parametrize("ends", ["scheduler", "worker"])
+def test_what_is_killed_is_named(ends: str, merge: list[str], tmp_path: Path) -> None:
+    """While the worker waits for a server that never answers it."""
     need_distributed()
     from distributed import Client
 
@@ -228,6 +227,7 @@ def test_a_scheduler_that_is_killed_is_an_error_that_names_it(
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
+                env=os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s"},
             )
             running.enter_context(process)
             running.callback(process.kill)
@@ -239,17 +239,17 @@ def test_a_scheduler_that_is_killed_is_an_error_that_names_it(
         )
         wait_until("the scheduler has started", told.exists, seconds=60)
         address = json.loads(told.read_text())["address"]
-        start("distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard")
+        worker = start("distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard")
         with Client(address, set_as_default=False) as client:
             client.wait_for_workers(1, timeout=60)
         url = f"ftp://127.0.0.1:{server.getsockname()[1]}/capture"
         command = start("rocelab", "analyze", "--dask", address, *merge, url, url)
         server.settimeout(60)
         with server.accept()[0]:
-            scheduler.kill()
+            (scheduler if ends == "scheduler" else worker).kill()
             told_to_user = command.communicate(timeout=60)[1]
     assert command.returncode == ExitCode.TESTBED, told_to_user
-    assert address in told_to_user
+    assert {"scheduler": address, "worker": "has ended before its work"}[ends] in told_to_user
     assert "Traceback" not in told_to_user
 
 

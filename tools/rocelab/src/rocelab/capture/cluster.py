@@ -13,6 +13,7 @@ import contextlib
 import logging
 import secrets
 import shutil
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,9 @@ _BLOCKS = 4
 
 _TASKS_PER_THREAD = 6
 """Enough that no worker waits for long while another has its last task."""
+
+_LOOK_SECONDS = 2
+"""Between two looks at whether the workers are there that a task waits for."""
 
 _CLOSE_SECONDS = 5
 """The client waits so long for a scheduler that may be gone."""
@@ -141,7 +145,7 @@ def _analyze_as_one(
         follow = client.submit(
             _follow_on_worker, excerpts, names, options, run, workers=[most], pure=False
         )
-        return cast("Result | UsageError", _answer(follow))
+        return cast("Result | UsageError", _answer(client, follow, [most]))
     finally:
         # without a scheduler nobody reaches the workers, which remove their folders when they end
         if client.status == "running":
@@ -156,13 +160,44 @@ def _most_bytes(excerpts: Sequence[Excerpt]) -> str:
     return sizes.most_common(1)[0][0]
 
 
-def _answer(task: Future) -> object:
+def _answer(client: Client, task: Future, holders: Sequence[str]) -> object:
+    """Wait for what a task returns. Only `holders` can do it; if there are none, any worker.
+
+    Raises RocelabError if these workers have ended and do not come back.
+    """
     from distributed import KilledWorker
 
+    _wait(client, task, holders)
     try:
         return cast("object", task.result())
     except (ImportError, KilledWorker) as error:
         raise _unfit_worker(error) from error
+
+
+def _wait(client: Client, task: Future, holders: Sequence[str]) -> None:
+    """Wait until a task has ended: Dask leaves one waiting for a worker that is gone.
+
+    A worker may come back within the time that Dask gives a connection.
+    """
+    import dask.config
+    from dask.utils import parse_timedelta
+    from distributed import wait
+
+    grace = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
+    seen = time.monotonic()
+    while True:
+        with client.as_current(), contextlib.suppress(TimeoutError):
+            wait(task, timeout=_LOOK_SECONDS)
+            return
+        workers = client.nthreads()
+        if any(holder in workers for holder in holders or workers):
+            seen = time.monotonic()
+        elif time.monotonic() - seen > grace:
+            raise RocelabError(
+                "a Dask worker has ended before its work",
+                cause=f"the scheduler has lost {' and '.join(holders) or 'every worker'}",
+                action="See the worker's log, start it, and give the command again.",
+            )
 
 
 def _unfit_worker(error: Exception) -> MissingError:
@@ -212,13 +247,18 @@ def _answers(
     A capture goes to a worker that can open it; if none can, to one that says why.
     """
     tasks = deque(
-        # a file that has changed must be read again, so no task may be taken for an earlier one
-        client.submit(_each, work, part, *words, workers=list(part[0].holders) or None, pure=False)
+        (
+            # a file that has changed must be read again, so no task may be taken for an earlier one
+            client.submit(
+                _each, work, part, *words, workers=list(part[0].holders) or None, pure=False
+            ),
+            part[0].holders,
+        )
         for part in _parts(sources, sum(client.nthreads().values()))
     )
     while tasks:
         # workers keep a result until nothing here refers to its task
-        yield from cast("list[object]", _answer(tasks.popleft()))
+        yield from cast("list[object]", _answer(client, *tasks.popleft()))
 
 
 def _parts(sources: Sequence[Source], threads: int) -> Iterator[list[Source]]:
@@ -343,7 +383,7 @@ def _fetch(excerpt: Excerpt, copy: Path) -> str:
 
         tasks = deque(ask(offset) for offset in islice(offsets, _BLOCKS))
         while tasks:
-            local.write(tasks.popleft().result())
+            local.write(cast("bytes", _answer(client, tasks.popleft(), [excerpt.worker])))
             tasks.extend(ask(offset) for offset in islice(offsets, 1))
     return str(copy)
 
