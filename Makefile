@@ -17,8 +17,9 @@ RUST := $(shell find tools/rocelab/crates tables -name "*.rs" -o -name "*.toml" 
 .DELETE_ON_ERROR:
 # Tests start Python hundreds of times: without bytecode, each start compiles rocelab.
 unexport PYTHONDONTWRITEBYTECODE
-# cargo, and a make that a test starts, would look for the job server of this one
-apart := env -u MAKEFLAGS -u MFLAGS
+# Cargo, and a make that a test starts, would look for the job server of this one. The system's libzstd,
+# if it can be linked, saves cargo a quarter of its work.
+apart := env -u MAKEFLAGS -u MFLAGS $$(pkg-config --exists libzstd 2>/dev/null && echo ZSTD_SYS_USE_PKG_CONFIG=1)
 # recursive make with jobs side by side, unless the user has said how many
 lanes = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(1))
 
