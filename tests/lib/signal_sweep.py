@@ -166,12 +166,12 @@ def _child(case: Case, folder: Path, streams: Path, *, told: bool = False) -> No
 def _prepared(case: Case, within: Path) -> Path:
     """Return the folder as an attempt finds it: the last one's, without what that added."""
     folder = within / "folder"
-    wanted, found = _at_first(case.folder), _content(folder)
-    for name in sorted(found.keys() - wanted.keys(), reverse=True):
+    wanted, present = _at_first(case.folder), _content(folder)
+    for name in sorted(present.keys() - wanted.keys(), reverse=True):
         path = folder / name
         (path.rmdir if path.is_dir() and not path.is_symlink() else path.unlink)()
-        del found[name]
-    if found != wanted:
+        del present[name]
+    if present != wanted:
         shutil.rmtree(within, ignore_errors=True)
         shutil.copytree(case.folder, folder, symlinks=True)
     for name in ("printed", "said", "modules"):
@@ -259,13 +259,13 @@ def _left(group: int, number: int) -> bool:
 
 
 def _files(folder: Path) -> dict[str, str]:
-    found = _content(folder)
-    return {path: about for path, about in found.items() if about and not path.endswith(_JOURNAL)}
+    files = _content(folder)
+    return {path: about for path, about in files.items() if about and not path.endswith(_JOURNAL)}
 
 
 def _content(folder: Path) -> dict[str, str]:
     """Size and digest of each file below a folder; an empty text for what is no file."""
-    found = {}
+    entries = {}
     for place, folders, names in os.walk(folder):
         within = os.path.relpath(place, folder)
         for name in (*folders, *names):
@@ -274,8 +274,8 @@ def _content(folder: Path) -> dict[str, str]:
             if name in names and path.is_file() and not path.is_symlink():
                 content = path.read_bytes()
                 about = f"{len(content)} {hashlib.md5(content).hexdigest()}"
-            found[os.path.normpath(os.path.join(within, name))] = about
-    return found
+            entries[os.path.normpath(os.path.join(within, name))] = about
+    return entries
 
 
 def _size(about: str | None) -> str | None:
@@ -284,19 +284,19 @@ def _size(about: str | None) -> str | None:
 
 def _faults(number: int, done: Ended, whole: Ended | None, start: dict[str, str]) -> list[str]:
     """Say what is wrong with how a command ended."""
-    found = [f"{word}: {done.said[-400:]}" for word in _BUGS if word in done.said]
+    faults = [f"{word}: {done.said[-400:]}" for word in _BUGS if word in done.said]
     killed = done.code == -signal.SIGKILL
     if done.hung:
-        found.append("hangs")
+        faults.append("hangs")
     if done.processes:
-        found.append("leaves a process")
+        faults.append("leaves a process")
     as_if_none = whole is not None and done.code == whole.code
     if not as_if_none and done.code not in ({-number} if killed else {128 + number}):
-        found.append(f"exit code {done.code}: {done.said[-400:]}")
+        faults.append(f"exit code {done.code}: {done.said[-400:]}")
     if done.code == 128 + number and done.said.count("interrupted by ") != 1:
-        found.append(f"does not say once what ended it: {done.said[-400:]}")
+        faults.append(f"does not say once what ended it: {done.said[-400:]}")
     if done.after > _AT_ONCE:
-        found.append(f"goes on for {done.after:.1f} s of the processor")
+        faults.append(f"goes on for {done.after:.1f} s of the processor")
     after = whole.files if whole is not None else {}
     wrong = [
         path
@@ -310,8 +310,8 @@ def _faults(number: int, done: Ended, whole: Ended | None, start: dict[str, str]
     if as_if_none and set(done.files) != set(after):
         wrong += sorted({*done.files} ^ {*after})
     if wrong:
-        found.append(f"exit code {done.code} leaves {wrong}")
-    return found
+        faults.append(f"exit code {done.code} leaves {wrong}")
+    return faults
 
 
 def sweep(case: Case, within: Path) -> list[str]:
@@ -320,34 +320,34 @@ def sweep(case: Case, within: Path) -> list[str]:
     whole: Ended | None = None
     if not case.waits:
         first, whole = (_attempt(case, within) for _ in range(2))
-        found = _faults(0, whole, whole, start)
-        found = [each for each in found if not each.startswith("does not say")]
+        faults = _faults(0, whole, whole, start)
+        faults = [each for each in faults if not each.startswith("does not say")]
         same = first.printed == whole.printed
     else:
-        found, same = [], False
+        faults, same = [], False
     takes = case.waits or (whole.seconds if whole else 0)
     for number, moment in case.attempts:
 
         def tried(number: int = number, moment: float = moment) -> list[str]:
             done = _attempt(case, within, number, moment * takes)
-            faults = _faults(number, done, whole, start)
-            return faults + (_printing(done, whole) if same and whole is not None else [])
+            wrong = _faults(number, done, whole, start)
+            return wrong + (_printing(done, whole) if same and whole is not None else [])
 
-        faults = tried()
-        if faults and (case.once or tried()):
-            found += [f"{number.name} at {moment}: {each}" for each in faults]
-    return found
+        wrong = tried()
+        if wrong and (case.once or tried()):
+            faults += [f"{number.name} at {moment}: {each}" for each in wrong]
+    return faults
 
 
 def _printing(done: Ended, whole: Ended) -> list[str]:
     """Say what is wrong with the output of a command that prints the same each time."""
-    found = []
+    faults = []
     # results of a part say that they are
     if b"interrupted" not in done.printed and not whole.printed.startswith(done.printed):
-        found.append(f"prints something else: {done.printed[-300:]!r}")
+        faults.append(f"prints something else: {done.printed[-300:]!r}")
     if done.code == whole.code and done.printed != whole.printed:
-        found.append("prints a part and exits as for the whole")
-    return found
+        faults.append("prints a part and exits as for the whole")
+    return faults
 
 
 def main() -> None:
@@ -358,10 +358,10 @@ def main() -> None:
 
     def answer(case: Case) -> None:
         began = os.times()
-        found = [f"{case.name}: {fault}" for fault in sweep(case, within)]
+        faults = [f"{case.name}: {fault}" for fault in sweep(case, within)]
         used = sum(os.times()[:4]) - sum(began[:4])
         print(
-            json.dumps({"case": case.name, "faults": found, "seconds": round(used, 1)}), flush=True
+            json.dumps({"case": case.name, "faults": faults, "seconds": round(used, 1)}), flush=True
         )
 
     importlib.import_module("rocelab.cli.app")
