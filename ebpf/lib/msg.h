@@ -26,5 +26,7 @@ int msg_error(int status, const char *cause, const char *action, const char *for
 
 /* that writing what failed with err, a negative errno, and why it did. Returns EXIT_RUN. */
 int msg_not_written(const char *what, int err);
+/* the same for a file that could not be opened for writing: EXIT_USAGE if another name would do */
+int msg_not_opened(const char *path, int err);
 
 #endif /* ROCELAB_MSG_H */

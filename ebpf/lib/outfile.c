@@ -72,9 +72,7 @@ int outfile_open(struct outfile *f, const char *path, bool grows)
 		return 0;
 	}
 	err = !grows && is_replaceable(path) ? open_temporary(f, path) : open_in_place(f, path);
-	return err ? msg_error(EXIT_USAGE, "its folder is missing or not writable", NULL,
-			       "cannot write %s: %s", path, strerror(-err))
-		   : 0;
+	return err ? msg_not_opened(path, err) : 0;
 }
 
 __u64 outfile_name_needs(const char *path)

@@ -294,14 +294,19 @@ int main(int argc, char **argv)
 	sigaddset(&ends, SIGTERM);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	signals = signalfd(-1, &ends, SFD_CLOEXEC);
-	tally.file = fopen(options.file, "we");
-	if (signals < 0 || !tally.file || setvbuf(tally.file, NULL, _IOFBF, FILE_BUFFER) ||
-	    !pcap_begin(tally.file, options.snaplen))
-		return msg_error(EXIT_RUN, "the folder is missing or not yours", NULL,
-				 "cannot write %s: %s", options.file, strerror(errno));
+	if (signals < 0)
+		return msg_error(EXIT_RUN, NULL, NULL, "cannot wait for signals: %s",
+				 strerror(errno));
+	/* before the file: who may not capture keeps what it held */
 	fd = open_socket(&options);
 	if (fd < 0)
 		return EXIT_RUN;
+	tally.file = fopen(options.file, "we");
+	if (!tally.file)
+		return msg_not_opened(options.file, -errno);
+	if (setvbuf(tally.file, NULL, _IOFBF, FILE_BUFFER) ||
+	    !pcap_begin(tally.file, options.snaplen))
+		return msg_not_written(options.file, -errno);
 	msg("listening");
 	return finish(fd, capture(fd, signals, &options, &tally), &options, &tally);
 }

@@ -258,8 +258,7 @@ static int window_open(struct run *run)
 	run->capture.wall_ns = wall_offset();
 	err = capture_open(&run->capture);
 	if (err)
-		return msg_error(EXIT_USAGE, "its folder is missing, or not writable", NULL,
-				 "cannot write %s: %s", run->config.output, strerror(-err));
+		return msg_not_opened(run->config.output ?: "standard output", err);
 	status = probes_attach(&run->probes, &run->config, &run->session);
 	if (status) {
 		capture_close(&run->capture, run->session.start_ns);

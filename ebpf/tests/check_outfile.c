@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -153,18 +154,8 @@ static void check_stdout(void)
 	CHECK(!outfile_commit(&f) && !type_of("-"), "and no file");
 }
 
-static void check_refused(void)
-{
-	struct outfile f = {};
-
-	fprintf(stderr, "outfile: two errors follow, as they should\n");
-	CHECK(outfile_open(&f, folder, false) == 2, "a folder");
-	CHECK(outfile_open(&f, in_folder("none/file"), false) == 2,
-	      "in a folder that is not there");
-}
-
-/* whether the errors since the last call have the text, and not the other */
-static bool errors_say(FILE *errors, const char *text, const char *other)
+/* whether the errors since the last call have the text and the cause, and not the other */
+static bool errors_say(FILE *errors, const char *text, const char *other, const char *cause)
 {
 	static char said[4096];
 	size_t len;
@@ -174,7 +165,51 @@ static bool errors_say(FILE *errors, const char *text, const char *other)
 	len = fread(said, 1, sizeof(said) - 1, errors);
 	said[len] = 0;
 	rewind(errors);
-	return !ftruncate(fileno(errors), 0) && strstr(said, text) && !strstr(said, other);
+	return !ftruncate(fileno(errors), 0) && strstr(said, text) && strstr(said, cause) &&
+	       !strstr(said, other);
+}
+
+/* what is wrong with a name is said, and what no other name would mend is no error of its user */
+static void check_refused(void)
+{
+	static char longest[NAME_MAX + 2];
+	const struct {
+		const char *name, *said, *cause;
+	} refused[] = {
+		{".", "Is a directory", "a folder is given"},
+		{"none/file", "No such file", "its folder is missing"},
+		{"plain/file", "Not a directory", "a file, not a folder"},
+		{longest, "File name too long", "longer than"},
+		{"circle/file", "Too many levels", "leads back to itself"},
+	};
+	FILE *errors = tmpfile();
+	int kept = dup(2), status, files;
+	struct rlimit limit, none;
+	struct outfile f = {};
+	bool said;
+
+	memset(longest, 'x', sizeof(longest) - 1);
+	CHECK(errors && kept >= 0 && !symlink("circle", in_folder("circle")), "to begin with");
+	for (int i = 0; i < (int)(sizeof(refused) / sizeof(*refused)); i++) {
+		CHECK(dup2(fileno(errors), 2) == 2, "stderr in a file");
+		status = outfile_open(&f, in_folder(refused[i].name), false);
+		said = errors_say(errors, refused[i].said, "cannot name", refused[i].cause);
+		dup2(kept, 2);
+		CHECK(status == 2 && said, "%s", refused[i].name);
+	}
+	getrlimit(RLIMIT_NOFILE, &limit);
+	files = dup(0);
+	close(files);
+	none = (struct rlimit){files, limit.rlim_max};
+	dup2(fileno(errors), 2);
+	setrlimit(RLIMIT_NOFILE, &none);
+	status = outfile_open(&f, in_folder("plain"), false);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	said = errors_say(errors, "Too many open files", "folder", "ulimit -n");
+	dup2(kept, 2);
+	CHECK(status == 1 && said, "no more files");
+	close(kept);
+	fclose(errors);
 }
 
 /* what cannot be written is an error, and leaves neither a result nor a temporary file */
@@ -188,12 +223,12 @@ static void check_full(void)
 
 	CHECK(errors && kept >= 0 && dup2(fileno(errors), 2) == 2, "stderr in a file");
 	full = write_result("/dev/full", "text");
-	blamed = errors_say(errors, "the disk is full", "folder");
+	blamed = errors_say(errors, "No space left", "folder", "the disk is full");
 	CHECK(!outfile_open(&f, in_folder("plain"), false), "a file");
 	CHECK(!mkdir(in_folder("taken"), 0700), "a folder");
 	f.replaced = in_folder("taken");
 	taken = outfile_commit(&f);
-	named = errors_say(errors, "folder", "the disk is full");
+	named = errors_say(errors, "cannot name", "the disk is full", "folder");
 	dup2(kept, 2);
 	CHECK(full == 1 && blamed, "a device without room");
 	CHECK(taken == 1 && stat(f.temporary, &st) && named, "a name that a folder has");
