@@ -109,6 +109,8 @@ def test_several_captures_are_analysed_one_by_one(tmp_path: Path) -> None:
     (merged,) = [json.loads(line) for line in run("--json", "--merge", *names).stdout.splitlines()]
     assert merged["input"]["packets"] == sum(row["input"]["packets"] for row in rows)
     assert isinstance(run("--parquet", tmp_path, *names).exception, UsageError)
+    with pytest.raises(UsageError, match="65536 captures are too many"):
+        capture.analyze([str(names[0])] * 65536)
 
 
 def test_csv_has_the_connections_of_all_captures() -> None:

@@ -93,6 +93,8 @@ class Plan:
 
 
 _MAX_PASSES = 4
+_MAX_CAPTURES = 65535
+"""Of the core."""
 
 
 @dataclass
@@ -151,8 +153,14 @@ def open_core(
 ) -> CoreAnalysis:
     """The core's reading of captures; see `early_numbers` for `early`.
 
-    Raises UsageError if a capture cannot be opened.
+    Raises UsageError if a capture cannot be opened, or there are too many.
     """
+    if len(paths) > _MAX_CAPTURES:
+        raise UsageError(
+            f"{len(paths)} captures are too many",
+            cause=f"one analysis reads at most {_MAX_CAPTURES}",
+            action="Analyse a part of them, or merge them first: mergecap -w FILE CAPTURE….",
+        )
     select = options.select
     try:
         return CoreAnalysis(

@@ -9,6 +9,9 @@ from pathlib import Path
 from rocelab._core import trace_origin
 from rocelab.errors import UsageError
 
+_MAX_TRACES = 1024
+"""Of the core."""
+
 
 def check(wire: Path, traces: Sequence[Path]) -> None:
     """Refuse a file that is named twice, a trace as the capture, and a capture as a trace.
@@ -18,6 +21,12 @@ def check(wire: Path, traces: Sequence[Path]) -> None:
     """
     if not traces:
         return
+    if len(traces) > _MAX_TRACES:
+        raise UsageError(
+            f"{len(traces)} traces are too many",
+            cause=f"one capture is joined with at most {_MAX_TRACES}, one of each node",
+            action="Name the traces of the nodes whose frames are in the capture.",
+        )
     for number, trace in enumerate(traces):
         for other in (wire, *traces[:number]):
             if trace.exists() and other.exists() and trace.samefile(other):
