@@ -8,17 +8,23 @@ import os
 import resource
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from corpus import CAPTURES
-from rocelab import conditions
+from requirements import missing
+from rocelab import capture, conditions, correlate
+from rocelab.capture import cluster
 from rocelab.capture.ring import Ring
 from rocelab.errors import MissingError, UsageError
 from rocelab.record import layout, results_table
 from rocelab.record.folder import RunFolder
 from rocelab.testbed import artifacts, changed_driver
+
+_CAPTURE = CAPTURES / "testbed-write-lat-64.pcap"
+_TRACE = CAPTURES / "testbed-rxedump-write-lat-64.pcapng"
 
 
 @contextlib.contextmanager
@@ -59,7 +65,20 @@ def _run_folder(folder: Path) -> RunFolder:
     return RunFolder(folder)
 
 
+def _copy_of_a_url(folder: Path) -> Callable[[], object]:
+    """What a Dask worker does first with a capture that it gets by URL."""
+    if not find_spec("fsspec"):
+        missing("the Python package fsspec is not installed")
+    source = cluster.Source(_CAPTURE.as_uri(), _CAPTURE.as_uri(), 0)
+    cluster._local(source, folder)
+    return partial(cluster._local, source, folder)
+
+
 PLACES: dict[str, Callable[[Path], Callable[[], object]]] = {
+    "capture": lambda _: partial(capture.analyze, [str(_CAPTURE)]),
+    "packets": lambda _: partial(capture.read, str(_CAPTURE)),
+    "joined": lambda _: partial(correlate.join, _CAPTURE, [_TRACE]),
+    "copy of a URL": _copy_of_a_url,
     "ring": lambda folder: partial(Ring, str(folder)),
     "part of a ring": _part_of_a_ring,
     "patch": lambda folder: partial(changed_driver._read, _file(folder)),

@@ -18,7 +18,8 @@ from rocelab.capture import verdict
 from rocelab.capture.capture_conditions import conditions, not_looked_into
 from rocelab.capture.select import Select
 from rocelab.capture.verdict.connections import all_connections
-from rocelab.errors import UsageError
+from rocelab.conditions import lack
+from rocelab.errors import RocelabError, UsageError
 
 SCHEMA = "rocelab.analysis/3"
 
@@ -153,7 +154,8 @@ def open_core(
 ) -> CoreAnalysis:
     """The core's reading of captures; see `early_numbers` for `early`.
 
-    Raises UsageError if a capture cannot be opened, or there are too many.
+    Raises UsageError if a capture cannot be opened, or there are too many, and MissingError if
+    this machine lacks what it takes.
     """
     if len(paths) > _MAX_CAPTURES:
         raise UsageError(
@@ -188,10 +190,11 @@ def open_core(
         raise unreadable(names or paths, error) from error
 
 
-def unreadable(names: Sequence[str], error: OSError) -> UsageError:
+def unreadable(names: Sequence[str], error: OSError) -> RocelabError:
     """The error for captures of which one cannot be opened."""
-    return UsageError(
-        f"cannot read {', '.join(names)}",
+    what = f"cannot read {', '.join(names)}"
+    return lack(error, what) or UsageError(
+        what,
         cause=str(error),
         action="Name pcap or pcapng files, plain or compressed, or - for standard input.",
     )

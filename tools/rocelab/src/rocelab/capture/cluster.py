@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rocelab._core import write_excerpt
 from rocelab.capture.analysis import Options, analyze, unreadable
+from rocelab.conditions import lack
 from rocelab.directory import temporary_folder
 from rocelab.errors import MissingError, RocelabError, UsageError
 
@@ -139,7 +140,7 @@ def _analyze_as_one(
             if isinstance(excerpt, UsageError):
                 return excerpt
             if isinstance(excerpt, OSError):
-                return unreadable(names, excerpt)
+                raise unreadable(names, excerpt) from excerpt
             excerpts.append(excerpt)
         most = _most_bytes(excerpts)
         follow = client.submit(
@@ -287,7 +288,8 @@ def _analyze_on_worker(source: Source, options: Options) -> Result | UsageError:
 def _local(source: Source, folder: Path) -> str:
     """Return a path that this worker can open: that of the file, or of a copy in `folder`.
 
-    Raises UsageError if a URL cannot be read, ImportError if this worker lacks what reads it.
+    Raises UsageError if a URL cannot be read, ImportError if this worker lacks what reads it, and
+    MissingError if its machine lacks something, such as room for the copy.
     """
     if not source.is_url:
         return source.path
@@ -301,7 +303,7 @@ def _local(source: Source, folder: Path) -> str:
         raise
     except Exception as error:
         # the library of each protocol raises its own errors
-        raise UsageError(
+        raise lack(error, f"a worker cannot copy {source.name}") or UsageError(
             f"cannot read {source.name}",
             cause=f"a worker got {type(error).__name__}: {error!s:.200}",
             action="Check the URL, and that the workers may and can read it.",

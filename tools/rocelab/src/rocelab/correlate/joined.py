@@ -12,7 +12,7 @@ import polars as pl
 
 from rocelab._core import Join
 from rocelab.capture import trace_files
-from rocelab.conditions import check_are_captures, shrunk, sizes
+from rocelab.conditions import check_are_captures, lack, shrunk, sizes
 from rocelab.errors import UsageError
 
 SCHEMA = "rocelab.join/1"
@@ -58,8 +58,9 @@ def join(
     try:
         core = Join(names[0], names[1:], ports=list(ports), window=window)
     except OSError as error:
-        raise UsageError(
-            f"cannot read {', '.join(names)}",
+        what = f"cannot read {', '.join(names)}"
+        raise lack(error, what) or UsageError(
+            what,
             cause=str(error),
             action="Name existing pcap or pcapng files.",
         ) from error
