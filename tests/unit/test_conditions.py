@@ -19,9 +19,11 @@ from rocelab import capture, conditions, correlate
 from rocelab.capture import cluster
 from rocelab.capture.ring import Ring
 from rocelab.errors import MissingError, UsageError
-from rocelab.record import layout, results_table
+from rocelab.record import frames, layout, results_table
 from rocelab.record.folder import RunFolder
 from rocelab.testbed import artifacts, changed_driver
+from rocelab.wireshark import install
+from rocelab.wireshark.folders import Folders
 
 _CAPTURE = CAPTURES / "testbed-write-lat-64.pcap"
 _TRACE = CAPTURES / "testbed-rxedump-write-lat-64.pcapng"
@@ -74,11 +76,18 @@ def _copy_of_a_url(folder: Path) -> Callable[[], object]:
     return partial(cluster._local, source, folder)
 
 
+def _installed_files(folder: Path) -> Callable[[], object]:
+    (folder / install._RECORD).write_text("{}")
+    return partial(install.install, Folders(folder, folder, folder))
+
+
 PLACES: dict[str, Callable[[Path], Callable[[], object]]] = {
     "capture": lambda _: partial(capture.analyze, [str(_CAPTURE)]),
     "packets": lambda _: partial(capture.read, str(_CAPTURE)),
     "joined": lambda _: partial(correlate.join, _CAPTURE, [_TRACE]),
     "copy of a URL": _copy_of_a_url,
+    "frames": lambda _: partial(frames.count, _CAPTURE),
+    "installed files": _installed_files,
     "ring": lambda folder: partial(Ring, str(folder)),
     "part of a ring": _part_of_a_ring,
     "patch": lambda folder: partial(changed_driver._read, _file(folder)),

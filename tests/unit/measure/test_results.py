@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rocelab.errors import MissingError
 from rocelab.measure import results
 from rocelab.record import layout, results_table
 
@@ -225,3 +228,25 @@ def test_mpi_messages_are_counted_with_their_warm_up(tmp_path: Path) -> None:
     assert table.filter(metric="benchmark.messages")["value"].item() == done
     spent = table.filter(metric="cpu.per_message", kind="kernel", node="n1")["value"].item()
     assert spent == pytest.approx(400_000 / done)
+
+
+def test_what_this_machine_lacks_is_not_a_damaged_cell(tmp_path: Path) -> None:
+    """However many files can be open, nobody is told to remove a cell that is whole."""
+    where = run(tmp_path, "perftest", "write_lat", "hw-v2", (WRITE_LAT, "client.out"))
+    step = where / layout.CELLS / "perftest-write_lat.hw-v2.r01" / "64"
+    for node in NODES:
+        (step / f"rxestat.{node}.json").write_text(json.dumps(rxestat("", None)), "utf-8")
+    results.rebuild(where)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lacking = set()
+    for more in range(12):
+        free = os.dup(0)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free + more, hard))
+        try:
+            results.rebuild(where)
+        except MissingError as error:
+            lacking.add(error.what.partition(": ")[0])
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(lacking) > 2, "the limit is met in several places"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rocelab import limits, metrics
-from rocelab.conditions import system_error
+from rocelab.conditions import lack, system_error
 from rocelab.directory import Directory
 from rocelab.errors import CellError, UsageError
 from rocelab.measure import join_values, message_cost
@@ -35,7 +35,8 @@ _MIN_WORK_STEPS = 100
 def rebuild(run_dir: Path) -> Path:
     """Write results.parquet from the run's good cells; return its path.
 
-    Raises UsageError when the folder is no run, or the files of a good cell cannot be read again.
+    Raises UsageError when the folder is no run, or the files of a good cell cannot be read again,
+    and MissingError if this machine lacks what that takes.
     """
     folder = RunFolder(run_dir)
     meta = folder.meta()
@@ -88,8 +89,12 @@ def _cell_rows(folder: RunFolder, meta: Mapping[str, Any], cell: Cell) -> Iterat
                         *(meta["accelerator"], driver, cell.test.program),
                     )
     except (CellError, OSError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise UsageError(
-            f"{cell.name} cannot be read again: {error!a:.200}",
+        what = f"{cell.name} cannot be read again"
+        if isinstance(error, PermissionError):
+            raise system_error(error, what) from error
+        known = lack(error, what) if isinstance(error, OSError) else None
+        raise known or UsageError(
+            f"{what}: {error!a:.200}",
             cause="its files were changed or taken away after it was measured",
             action=f"Remove {folder.cell(cell.name)} and run with --resume.",
         ) from error

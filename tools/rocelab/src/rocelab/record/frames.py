@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocelab._core import count_frames
+from rocelab.conditions import lack
 from rocelab.errors import CellError
 
 
@@ -48,12 +49,13 @@ class Frames:
 def count(path: Path, *, control_ports: Collection[int] = frozenset()) -> Frames:
     """Count the frames of a capture file; TCP on `control_ports` is not the benchmark's.
 
-    Raises CellError when it is no capture, or cut off.
+    Raises CellError when it is no capture, or cut off, and MissingError if this machine lacks what
+    it takes to read it.
     """
     try:
         return Frames(**count_frames(path, control_ports=list(control_ports)))
     except (OSError, ValueError) as error:
-        raise CellError(
+        raise lack(error, f"cannot read {path}") or CellError(
             f"{path.name} is not a complete capture of an Ethernet link: {error}",
             cause="the capture ended before its last record was written",
         ) from error

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rocelab import json_text, limits, metrics, stage_table
+from rocelab.conditions import lack
 from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.plans.benchmarks.tool import Value
@@ -126,7 +127,9 @@ def read(step: Directory, node: str) -> Stages:
     try:
         return parse_text(step.read(name, limit=limits.MAX_JSON_BYTES))
     except (OSError, ValueError) as error:
-        raise CellError(f"{quote(name)} cannot be read: {error!a:.80}") from error
+        raise lack(error, f"cannot read {quote(name)}") or CellError(
+            f"{quote(name)} cannot be read: {error!a:.80}"
+        ) from error
 
 
 def parse_text(text: str | bytes) -> Stages:

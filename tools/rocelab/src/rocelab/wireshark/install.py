@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 
 from rocelab import json_text
+from rocelab.conditions import system_error
 from rocelab.directory import Directory, read_named
 from rocelab.errors import UsageError
 from rocelab.wireshark.folders import Folders
@@ -88,7 +89,13 @@ class _Record:
                 raise ValueError(document["schema"])
             files = {str(name): str(digest) for name, digest in document["files"].items()}
             return cls(path, files, [str(name) for name in document["folders"]])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except OSError as error:
+            raise system_error(
+                error,
+                f"cannot read {path}",
+                action=f"Correct that, or remove {path} and install again with --force.",
+            ) from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{path} cannot be used",
                 cause="this record of installed files is damaged or from another version",
