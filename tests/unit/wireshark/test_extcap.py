@@ -259,6 +259,18 @@ def test_an_unknown_interface_is_refused(lab: Path) -> None:
     assert "there is no interface 'rocelab-host-gamma'" in answer.stderr
 
 
+def test_a_pipe_that_is_gone(lab: Path) -> None:
+    """Wireshark has given up before the capture began, and removed its pipe."""
+    fifo = lab / "gone"
+    answer = ask("--capture", "--extcap-interface=rocelab-host-beta", f"--fifo={fifo}")
+    assert answer.returncode == 2
+    assert answer.stderr.splitlines() == [
+        f"cannot write to Wireshark's pipe {fifo}: No such file or directory",
+        "cause: it does not exist, or a folder on the way to it",
+        "Start the capture again: Wireshark makes a new pipe.",
+    ]
+
+
 def test_remote_arguments_are_quoted() -> None:
     """The remote shell gets one string, in which every argument is quoted."""
     host = Host(name="a", host="h", netdev="e")

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from rocelab.conditions import system_error
 from rocelab.errors import ExitCode, MissingError, TestbedError
 from rocelab.wireshark.extcap.interfaces import Interface
 
@@ -66,7 +67,7 @@ def command(interface: Interface, argv: Sequence[str]) -> list[str]:
 def capture(interface: Interface, argv: Sequence[str], fifo: Path) -> int:
     """Stream until Wireshark stops or rxedump ends; gives the exit status.
 
-    Raises MissingError or TestbedError with what to show when it did not end well.
+    Raises RocelabError with what to show when it did not end well.
     """
     for number in _SIGNALS:
         signal.signal(number, _raise)
@@ -76,7 +77,11 @@ def capture(interface: Interface, argv: Sequence[str], fifo: Path) -> int:
     except _Stopped:
         return ExitCode.OK
     except OSError as error:
-        raise MissingError(f"cannot write to Wireshark's pipe {fifo}", cause=str(error)) from error
+        raise system_error(
+            error,
+            f"cannot write to Wireshark's pipe {fifo}",
+            action="Start the capture again: Wireshark makes a new pipe.",
+        ) from error
     woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     for number in _SIGNALS:
