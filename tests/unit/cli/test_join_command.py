@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import polars as pl
@@ -128,9 +129,14 @@ def test_files_in_each_others_place_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.pcap"
     other.write_bytes(wire.read_bytes())
     dumped = ROOT / "captures/testbed-rxedump-write-lat-64.pcapng"
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
     many = [tmp_path / f"n{number}.pcapng" for number in range(1025)]
     for first, traces, says in (
         (wire, many, "1025 traces are too many"),
+        (wire, [tmp_path], "is a folder"),
+        (tmp_path, [trace], "is a folder"),
+        (fifo, [trace], "fifo is not a file"),
         (wire, [wire], "is named twice"),
         (wire, [trace, trace], "is named twice"),
         (wire, [trace, other], "is no trace of rxedump"),

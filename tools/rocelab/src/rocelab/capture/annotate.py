@@ -37,13 +37,6 @@ class Options:
 def _check(wire: Path, traces: Sequence[Path], output: Path) -> None:
     """Refuse an output that is also an input or not a regular file, and inputs that are streams."""
     for path in (wire, *traces):
-        # each input is read more than once
-        if path.exists() and not path.is_file():
-            raise UsageError(
-                f"{path} is not a file",
-                cause="a capture is read twice, and a stream can be read only once",
-                action="Write it to a file first.",
-            )
         if output.exists() and path.exists() and output.samefile(path):
             raise UsageError(
                 f"{output} is an input",

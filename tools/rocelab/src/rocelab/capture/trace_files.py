@@ -14,11 +14,13 @@ _MAX_TRACES = 1024
 
 
 def check(wire: Path, traces: Sequence[Path]) -> None:
-    """Refuse a file that is named twice, a trace as the capture, and a capture as a trace.
+    """Refuse what is no file or is named twice, a trace as the capture, and a capture as a trace.
 
     Without this, a capture named as its own trace has no record, and all its frames would be
     explained by that. Files that cannot be read are left to who reads them. Raises UsageError.
     """
+    for path in (wire, *traces):
+        _check_is_file(path)
     if not traces:
         return
     if len(traces) > _MAX_TRACES:
@@ -48,6 +50,21 @@ def check(wire: Path, traces: Sequence[Path]) -> None:
                 cause="no packet at its beginning has a driver's record, and no session is in it",
                 action="Name what rxedump wrote after --trace; a plan's probe writes NODE.pcapng.",
             )
+
+
+def _check_is_file(path: Path) -> None:
+    if path.is_dir():
+        raise UsageError(
+            f"{path} is a folder",
+            cause="a capture and each node's trace are files",
+            action="Name the files in it.",
+        )
+    if path.exists() and not path.is_file():
+        raise UsageError(
+            f"{path} is not a file",
+            cause="it is read twice, and a stream can be read only once",
+            action="Write it to a file first.",
+        )
 
 
 def _origin(path: Path) -> str:

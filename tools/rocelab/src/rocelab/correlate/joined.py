@@ -45,13 +45,6 @@ def join(
     Memory holds `window` packets (0: the core's default) and the returned rows. Raises UsageError
     if a file cannot be opened, is not a capture, or is one in a trace's place.
     """
-    for path in (wire, *traces):
-        if path.exists() and not path.is_file():
-            raise UsageError(
-                f"{path} is not a file",
-                cause="a join reads its files twice, and a stream can be read only once",
-                action="Write it to a file first.",
-            )
     trace_files.check(wire, traces)
     names = [str(wire), *(str(trace) for trace in traces)]
     before = sizes((wire, *traces))
