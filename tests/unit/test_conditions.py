@@ -19,7 +19,7 @@ from rocelab import capture, conditions, correlate
 from rocelab.capture import cluster
 from rocelab.capture.ring import Ring
 from rocelab.errors import MissingError, UsageError
-from rocelab.record import frames, layout, results_table
+from rocelab.record import drivers_folder, folded_stacks, frames, layout, results_table
 from rocelab.record.folder import RunFolder
 from rocelab.testbed import artifacts, changed_driver
 from rocelab.wireshark import install
@@ -95,6 +95,9 @@ PLACES: dict[str, Callable[[Path], Callable[[], object]]] = {
     "cells": lambda folder: _run_folder(folder).cell_names,
     "run": lambda folder: _run_folder(folder).meta,
     "cell": lambda folder: partial(_run_folder(folder).record, "cell"),
+    "comparison": lambda folder: partial(drivers_folder.write, folder, "ab", {}, ""),
+    "traced captures": lambda folder: partial(correlate.find, _run_folder(folder).path),
+    "stacks": lambda folder: partial(folded_stacks.load, _run_folder(folder), ["cell"]),
     "results": lambda folder: partial(results_table.load, _run_folder(folder).path),
 }
 

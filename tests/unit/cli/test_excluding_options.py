@@ -45,6 +45,7 @@ def test_options_that_exclude_each_other(
     [
         (("analyze", CAPTURE, "--parquet"), "--parquet"),
         (("join", CAPTURE, "--trace", TRACE, "--parquet"), "--parquet"),
+        (("exec", "--capture"), "--capture"),
         pytest.param(("report", "run", "--export"), "--export", marks=pytest.mark.slow),
         pytest.param(("report", "run", "--share"), "--share", marks=pytest.mark.slow),
     ],
@@ -56,7 +57,7 @@ def test_a_folder_that_cannot_be_made(
     monkeypatch.chdir(tmp_path)
     if "run" in words:
         Synthetic(repetitions=1).write(tmp_path / "run")
-    done = rocelab(*words, "/sys/rocelab")
+    done = rocelab(*words, "/sys/rocelab", *(["--", "true"] if "exec" in words else []))
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert "/sys/rocelab" in done.stderr
     assert f"with {option}." in done.stderr

@@ -91,6 +91,18 @@ def test_a_link_is_refused(repository: Path, tmp_path: Path) -> None:
     assert "Makefile" in caught.value.cause
 
 
+def test_a_file_that_is_no_source_is_refused(repository: Path, tmp_path: Path) -> None:
+    """Nobody fills the disk by a commit; the file is not even read."""
+    with (repository / git_driver.FOLDER / "rxe_mr.c").open("wb") as file:
+        file.truncate(git_driver._MAX_BYTES + 1)
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "two")
+    with pytest.raises(UsageError, match="holds no driver") as caught:
+        taken(repository, tmp_path / "out")
+    assert "'rxe_mr.c' is larger than" in caught.value.cause
+    assert not (tmp_path / "out/rxe_mr.c").exists()
+
+
 @pytest.mark.parametrize("commit", ["nonsense", "main~5"])
 def test_no_such_commit(repository: Path, tmp_path: Path, commit: str) -> None:
     """The error names folder and commit."""
