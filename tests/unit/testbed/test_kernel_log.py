@@ -42,3 +42,9 @@ def test_what_was_going_on() -> None:
 def test_a_healthy_log() -> None:
     log = ["rxe0: added eth0", "traps: ib_write_bw general protection ip:1 sp:2"]
     assert complaints(log) == []
+
+
+def test_a_program_that_debugs_is_no_bug() -> None:
+    """What sshd says where it has lost its peer; a node without a syslog shows it."""
+    assert not complaints(["ssh_packet_send_debug: send DEBUG: Broken pipe"])
+    assert complaints(["[    1.2] BUG: KASAN: wild-memory-access", "BUG at mm/slub.c:1"])

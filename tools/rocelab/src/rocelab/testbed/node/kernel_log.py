@@ -10,9 +10,11 @@ from rocelab.testbed.node.interface import Node
 
 _MARK = "rocelab-test: "
 _TIME = re.compile(r"^\[ *[0-9.]+\] ")
-# what lib/bug.c, lockdep, the watchdogs, kmemleak and the allocators print
+# what lib/bug.c, lockdep, the watchdogs, kmemleak and the allocators print; sshd's "DEBUG: " is no
+# bug, and reaches the console of a node without a syslog
+BUG = re.compile(r"\bBUG[: ]")
 _UPSET = re.compile(
-    r"BUG[: ]|WARNING: |Oops|general protection|Call Trace|hung_task|blocked for more than|"
+    BUG.pattern + r"|WARNING: |Oops|general protection|Call Trace|hung_task|blocked for more than|"
     r"soft lockup|hard LOCKUP|rcu_.*detected stalls|possible (circular|recursive) locking|"
     r"refcount_t|use-after-free|unable to handle|KASAN|UBSAN|kmemleak|list_(add|del) corruption|"
     r"memory leak|scheduling while atomic|sleeping function called|"

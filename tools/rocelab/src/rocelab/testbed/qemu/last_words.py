@@ -10,7 +10,6 @@ from rocelab.testbed.node import kernel_log
 _PANIC = "Kernel panic"
 _REPORT = 150
 """An oops with stack, modules and twice the registers has fewer lines before the panic."""
-_BUG = "BUG: "
 _MAX_BUGS = 10
 """With more reports of bugs a node does not boot: they take it longer than the next one to come."""
 
@@ -34,5 +33,5 @@ def endless_reports(console: Sequence[str], lines: int = 40) -> list[str]:
 
     Empty: it does not.
     """
-    bugs = [number for number, line in enumerate(console) if _BUG in line]
+    bugs = [number for number, line in enumerate(console) if kernel_log.BUG.search(line)]
     return list(console[bugs[0] :][:lines]) if len(bugs) > _MAX_BUGS else []
