@@ -18,7 +18,7 @@ from rocelab.testbed.node.prepare_node import install_probes
 FEW, MANY = 800, 1600
 OFF, START_OFF = {"tcp": 0.04, "rxe-v2": 0.02}, 0.1
 """What two measurements may differ by in lockstep, where the host does not decide when a frame
-comes, and so whether its receiver sleeps. (TCP differs by 2.7 % on some machines.)"""
+comes, and so whether its receiver sleeps. After probes TCP costs up to 2.7 % more."""
 OTHER_PROGRAM_OFF = 0.25
 """What polls is net of what the probes state of themselves, which is less than they cost."""
 
