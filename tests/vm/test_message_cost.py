@@ -20,7 +20,7 @@ OFF, START_OFF = 0.02, 0.1
 """What two measurements may differ by in lockstep, where the host does not decide when a frame
 comes, and so whether its receiver sleeps."""
 AFTER_OFF = {"tcp": 0.04, "rxe-v2": OFF}
-"""The same, once probes were there. Why TCP then costs up to 2.7 % more is not known."""
+"""The same, once probes were there. Why TCP then differs by up to 2.7 % is not known."""
 OTHER_PROGRAM_OFF = 0.25
 """What polls is net of what the probes state of themselves, which is less than they cost."""
 
