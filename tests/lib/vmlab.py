@@ -86,6 +86,7 @@ def boot_alone(*, name: str, vcpus: int, line: str = LINE) -> Iterator[Node]:
     testbed = _up(name, line, node_preparation, provider="veth", vcpus=vcpus)
     try:
         (machine,) = testbed.nodes
+        assert int(machine.run(["nproc"]).stdout) == vcpus
         with explain_death(testbed):
             yield machine
             complaints.check(machine)

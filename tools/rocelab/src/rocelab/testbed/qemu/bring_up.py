@@ -125,7 +125,7 @@ def up(
         switch=NodeSpec(machines + 1, numbers[-1], _SWITCH_MB, mtu, True) if between else None,
         processors=vcpus,
         lockstep=str(artifacts.lockstep()) if accelerator == "lockstep" else "",
-        kernel_parameters=_kernel_parameters(accelerator, image),
+        kernel_parameters=_kernel_parameters(accelerator, image, vcpus or 1),
         packages=packages.labels,
     )
     size = _node_count(nodes) if provider == Provider.QEMU else f"1 machine with {nodes} ends"
@@ -318,10 +318,11 @@ class _BringUp:
             self.say(f"these machines were not saved, and will boot again next time: {error}")
 
 
-def _kernel_parameters(accelerator: accelerators.Name, image: Path) -> str:
+def _kernel_parameters(accelerator: accelerators.Name, image: Path, vcpus: int) -> str:
     """Return what emulation and the image ask for."""
     own = artifacts.facts(image / "image.json").get("kernel_parameters", "")
-    return f"{kernel_parameters(accelerator, qemu_version())} {own}".strip()
+    alone = real_time.BOOT_ALONE if accelerator == "tcg" and vcpus > 1 else ""
+    return " ".join(f"{kernel_parameters(accelerator, qemu_version())} {alone} {own}".split())
 
 
 def _node_count(nodes: int) -> str:
