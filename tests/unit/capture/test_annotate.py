@@ -308,10 +308,6 @@ def without_verdict(block: Block) -> bytes:
     return made
 
 
-def without_ours(block: Block) -> list[tuple[int, bytes]]:
-    return [(code, value) for code, value in block.options if not value.startswith(b"rocelab/1 ")]
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_everything_of_the_input_survives(seed: int, tmp_path: Path) -> None:
     source, made = tmp_path / "source.pcapng", tmp_path / "made.pcapng"

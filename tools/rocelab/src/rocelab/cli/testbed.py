@@ -18,6 +18,7 @@ from rocelab.plans.catalog import Provider
 from rocelab.strict import quote
 from rocelab.terminal import console
 from rocelab.testbed.qemu.machine_spec import MEMORY_MB
+from rocelab.testbed.qemu.qemu_exit import exit_text
 
 if TYPE_CHECKING:
     from rocelab.testbed.package_image import Image
@@ -254,7 +255,9 @@ def status(
             cells: dict[str, str | int | None] = {
                 "testbed": spec.name,
                 "node": node,
-                "state": f"died ({died[machine.name]})" if machine.name in died else "up",
+                "state": f"died ({exit_text(died[machine.name])})"
+                if machine.name in died
+                else "up",
                 "provider": spec.provider,
                 "line": spec.line,
                 "accelerator": spec.accelerator,

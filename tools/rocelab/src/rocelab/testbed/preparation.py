@@ -55,10 +55,6 @@ class Payload:
             yield path.read_bytes()
 
 
-def _driver_text(driver: Driver) -> str:
-    return f"driver rocelab-{driver.patch_id}" if driver.patch_id else "the stock driver"
-
-
 @dataclass(frozen=True)
 class Preparation:
     """Something that is done to the machines of a testbed, and the hash of what decides it."""

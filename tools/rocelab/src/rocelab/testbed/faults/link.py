@@ -22,7 +22,6 @@ _HOLD_NS = 200_000_000
 """A held packet goes on after this time, even if nothing overtakes it."""
 _MAX_EVENTS = 100_000
 _FOREVER_NS = 1 << 62
-_OTHER = {TO_SERVER: TO_CLIENT, TO_CLIENT: TO_SERVER}
 
 
 @dataclass(frozen=True)

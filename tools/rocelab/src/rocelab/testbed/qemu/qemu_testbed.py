@@ -10,7 +10,7 @@ import shutil
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -34,23 +34,9 @@ from rocelab.testbed.qemu.machine_spec import (
     data_netdev,
     kernel_command_line,
 )
+from rocelab.testbed.qemu.qemu_exit import exit_text
 from rocelab.testbed.qemu.qemu_version import qemu_version
 from rocelab.testbed.qemu.state_folder import State
-
-_SWITCH_MB = 512
-"""Memory of the machine between the nodes, which only boots and forwards."""
-_PEER_MTU = 1500
-_HOST_RESERVE_MB = 512
-_QEMU_OVERHEAD_MB = 256
-_DISK_MB = 512
-_BOOT_SECONDS = 240
-
-Say = Callable[[str], None]
-
-
-def _say_nothing(text: str) -> None:
-    """Discard progress messages."""
-    del text
 
 
 class QemuTestbed:
@@ -191,7 +177,7 @@ class QemuTestbed:
         for name, status in self.state.exit_statuses().items():
             console = self.state.console_tail(name) or "its console is empty"
             raise TestbedError(
-                f"node {name} died (QEMU exited with {status})",
+                f"node {name} died (QEMU: {exit_text(status)})",
                 cause=f"the end of its console:\n{console}",
                 action="Take the testbed down with `rocelab down` and start again.",
             )

@@ -35,7 +35,6 @@ _FROM_FIRST, _TO_SECOND, _LOCAL_LAST = "100", "101", "200"
 # Linux 6.18 accepts a duplicate of the rule that the kernel itself made, so look for it first
 _LOCAL_FIRST = "ip rule show pref 0 | grep -q local || ip rule add pref 0 lookup local"
 _PREFIX = 24
-NETWORK = f"10.45.0.0/{_PREFIX}"
 SWITCH = "rocelab-switch"
 """The network namespace that holds the bridges."""
 MAX_ENDS = 8
