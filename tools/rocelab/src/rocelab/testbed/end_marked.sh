@@ -5,26 +5,39 @@
 
 end_marked() {
 	tries=0
-	while [ "$tries" -lt 100 ]; do
-		ours=$(grep -lsz "$1" /proc/[0-9]*/environ | cut -d/ -f3)
-		if [ "$ours" ]; then
-			# shellcheck disable=SC2086 # a list of processes
-			kill -s KILL $ours
-		elif [ "$tries" -ge 5 ] || ! some_have_no_environment; then
-			break
-		fi
+	clean=0
+	while [ "$clean" -lt 5 ] && [ "$tries" -lt 100 ]; do
+		[ "$tries" -eq 0 ] || sleep 0.05
 		tries=$((tries + 1))
-		sleep 0.05
+		clean=$((clean + 1))
+		for each in $(environments "$1" /proc/[0-9]*/environ); do
+			process=${each#*:}
+			case $each in
+			marked:*) kill -s KILL "$process" ;;
+			# zombies and threads of the kernel have no program
+			*) [ -e "/proc/$process/exe" ] || continue ;;
+			esac
+			clean=0
+		done
 	done
 }
 
-# While a process replaces its program, it seems to have no environment (fs/exec.c: its memory is
-# new, and env_end is 0). Zombies and threads of the kernel have no program.
-some_have_no_environment() {
-	grep -Lsz '' /proc/[0-9]*/environ | {
-		while read -r environ; do
-			[ ! -e "${environ%environ}exe" ] || exit 0
-		done
-		exit 1
-	}
+# Of `environments PATTERN FILE...`, prints marked:PID if a variable matches, none:PID if there is
+# no variable: while a process replaces its program, it seems to have none (fs/exec.c: its memory is
+# new, and env_end is 0). Each file is read once, since at a second reading it may have them again.
+environments() {
+	pattern=$1
+	shift
+	# of each variable what matches, else its first byte
+	LC_ALL=C grep -aHosz -e "$pattern" -e '^.' "$@" | tr '\0' '\n' | LC_ALL=C awk -F / '
+		BEGIN { files = ARGC; ARGC = 1 }
+		{ known[$3] = 1 }
+		/:../ { print "marked:" $3 }
+		END {
+			for (i = 1; i < files; i++) {
+				split(ARGV[i], part, "/")
+				if (!(part[3] in known))
+					print "none:" part[3]
+			}
+		}' "$@"
 }
