@@ -600,11 +600,13 @@ class _Interrupting:
         """When each line ran for the first time."""
 
     def __enter__(self) -> _Interrupting:
+        self._before = sys.gettrace()
         sys.settrace(self._call)
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
+        # coverage's, without which nothing after this is measured
+        sys.settrace(self._before)
 
     def _call(self, frame: FrameType, event: str, arg: object) -> Any:
         del event, arg
