@@ -210,6 +210,14 @@ def test_unusable_captures(scheduler: str, merge: list[str], tmp_path: Path) -> 
     compare(scheduler, *words, code=ExitCode.USAGE)
 
 
+def address_in(told: Path) -> str:
+    """The address in a scheduler's file; empty while the file is not there, or written in part."""
+    try:
+        return str(json.loads(told.read_text())["address"])
+    except (FileNotFoundError, ValueError):
+        return ""
+
+
 @pytest.mark.parametrize("merge", [["--merge"], []], ids=["merged", "apart"])
 @pytest.mark.parametrize("ends", ["scheduler", "worker"])
 def test_what_is_killed_is_named(ends: str, merge: list[str], tmp_path: Path) -> None:
@@ -237,8 +245,8 @@ def test_what_is_killed_is_named(ends: str, merge: list[str], tmp_path: Path) ->
             "distributed.cli.dask_scheduler",
             *("--host=127.0.0.1", "--port=0", "--no-dashboard", f"--scheduler-file={told}"),
         )
-        wait_until("the scheduler has started", told.exists, seconds=60)
-        address = json.loads(told.read_text())["address"]
+        wait_until("the scheduler has started", lambda: bool(address_in(told)), seconds=60)
+        address = address_in(told)
         worker = start("distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard")
         with Client(address, set_as_default=False) as client:
             client.wait_for_workers(1, timeout=60)
@@ -264,6 +272,23 @@ def test_no_scheduler_is_an_error_that_says_so() -> None:
         result = run("--dask", address, CAPTURES / "ack-unsent.pcap")
     assert isinstance(result.exception, UsageError)
     assert address in result.exception.what
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("no-port", "missing port number"),
+        ("unknown://127.0.0.1:1", "unknown address scheme"),
+        ("tls://127.0.0.1:1", "check your TLS configuration"),
+    ],
+)
+def test_an_address_without_use_is_named_at_once(address: str, why: str) -> None:
+    need_distributed()
+    command = (sys.executable, "-m", "rocelab", "analyze", "--dask", address, __file__)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == ExitCode.USAGE, ended.stderr
+    assert why in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize(

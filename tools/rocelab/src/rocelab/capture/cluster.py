@@ -9,6 +9,7 @@ by key and PSN, and aligns clocks by packets that match.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import secrets
@@ -78,15 +79,24 @@ def connect(scheduler: str) -> Iterator[Client]:
     try:
         from distributed import CancelledError, Client
         from distributed.client import ClosedClientError
+        from distributed.comm import connect as connect_comm
+        from distributed.security import Security
     except ImportError as error:
         raise MissingError(
             "--dask needs the Python package distributed",
             cause=str(error),
             action="Install it where rocelab is: `.venv/bin/pip install distributed`.",
         ) from error
+
+    async def greet() -> None:
+        comm = await connect_comm(scheduler, **Security().get_connection_args("client"))
+        await comm.close()
+
     try:
+        # a client that fails for another reason than OSError tries for a minute to close itself
+        asyncio.run(greet())
         client = Client(scheduler, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
         raise UsageError(
             f"no Dask scheduler answers at {scheduler}",
             cause=str(error),
