@@ -237,8 +237,10 @@ def test_what_a_command_survives_and_costs(rexec: Exec, tmp_path: Path) -> None:
     said = done.stderr.decode()
     assert done.returncode == 3, said
     assert b"n1: 10 iters" in done.stdout
+    # on a busy host the requester's timer may be faster than the NAK
+    losses = ("warning loss packet", "warning timeout ambiguous packet")
     texts = [
-        "warning loss packet",
+        next((loss for loss in losses if loss in said), losses[0]),
         "warning rnr packet",
         "RoCE messages",
         "sent again: client",
