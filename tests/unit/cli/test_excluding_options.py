@@ -23,10 +23,14 @@ TRACE = str(CAPTURES / "testbed-rxedump-write-lat-64.pcapng")
         (("analyze", "--live", "lo", "--parquet", "new"), "need a capture"),
         (("analyze", "--live", "lo", "--html", "new"), "need a capture"),
         (("analyze", CAPTURE, "--dask", "tcp://h:1", "--html", "new"), "neither tables nor a page"),
+        (("analyze", "-", "-"), "standard input can be read only once"),
+        (("analyze", CAPTURE, CAPTURE, "--against", CAPTURE), "--against compares two captures"),
+        (("up", "--provider", "ssh"), "boots virtual machines, not your own hosts"),
         (("doctor", "--hosts", "--mpi"), "--hosts and --mpi exclude each other"),
         (("run", "demo", "--submit"), "--submit needs provider slurm"),
         (("run", "--resume", "run", "--native"), "--resume takes no --provider"),
         (("exec", "--on", "all", "--rw", "--folder", ".", "--", "true"), "need one node"),
+        (("exec", "--no-folder", "--folder", ".", "--", "true"), "excludes --folder and --rw"),
     ],
 )
 def test_options_that_exclude_each_other(

@@ -221,12 +221,14 @@ def test_pauses_name_who_and_how_long(tmp_path: Path) -> None:
 
 def test_what_has_no_page_is_refused(tmp_path: Path) -> None:
     one, into = str(CAPTURES / "rc-v1.pcap"), str(tmp_path / "page.html")
-    fifo = tmp_path / "fifo"
+    fifo, empty = tmp_path / "fifo", tmp_path / "empty.pcap"
     os.mkfifo(fifo)
+    empty.write_bytes(files.pcap([]))
     for words in (
         [one, one, "--html", into], ["-", "--html", into], [one, "--html", ".."],
         [one, "--html", f"{one}/page.html"], ["--live", "lo", "--html", into],
         [str(tmp_path / "none.pcap"), "--html", into], [one, "--html", str(fifo)],
+        [str(empty), "--html", into],
     ):  # fmt: skip
         error = CliRunner().invoke(command.analyze, words).exception
         assert isinstance(error, UsageError), (words, error)
