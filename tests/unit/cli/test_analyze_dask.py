@@ -282,7 +282,7 @@ def test_no_scheduler_is_an_error_that_says_so() -> None:
         ("tls://127.0.0.1:1", "check your TLS configuration"),
     ],
 )
-def test_an_address_without_use_is_named_at_once(address: str, why: str) -> None:
+def test_a_useless_address_is_named_at_once(address: str, why: str) -> None:
     need_distributed()
     command = (sys.executable, "-m", "rocelab", "analyze", "--dask", address, __file__)
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

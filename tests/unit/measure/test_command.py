@@ -216,7 +216,7 @@ def test_what_executes_itself_again_and_again_is_ended(testbed: Testbed, tmp_pat
     program = tmp_path / "again"
     program.write_text('#!/bin/sh\nexec "$0"\n')
     program.chmod(0o755)
-    # what is not ended would keep the streams open
+    # a process that survives keeps the streams open
     late = threading.Timer(300, program.unlink)
     late.start()
     try:
