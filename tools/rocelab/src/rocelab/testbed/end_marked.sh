@@ -4,13 +4,16 @@
 # variable matches, also those that start meanwhile.
 
 end_marked() {
+	marking=$1
 	tries=0
 	clean=0
 	while [ "$clean" -lt 5 ] && [ "$tries" -lt 100 ]; do
 		[ "$tries" -eq 0 ] || sleep 0.05
 		tries=$((tries + 1))
 		clean=$((clean + 1))
-		for each in $(environments "$1" /proc/[0-9]*/environ); do
+		set -- /proc/[0-9]*/environ
+		looked_at=$*
+		for each in $(environments "$marking" "$@"); do
 			process=${each#*:}
 			case $each in
 			marked:*) kill -s KILL "$process" ;;
@@ -19,6 +22,9 @@ end_marked() {
 			esac
 			clean=0
 		done
+		# Where no process has started, none was missed. Elsewhere five looks have to do.
+		set -- /proc/[0-9]*/environ
+		[ "$clean" -eq 0 ] || [ "$*" != "$looked_at" ] || return 0
 	done
 }
 
