@@ -35,9 +35,7 @@ class Payload:
         """What it is, for people."""
         probes = [path.name for path in self.programs if path.name in PROBE_PROGRAMS]
         driver = self.driver
-        named = (
-            f"driver rocelab-{driver.patch_id}" if driver and driver.patch_id else "stock driver"
-        )
+        named = f"driver {driver.patch_id}" if driver and driver.patch_id else "stock driver"
         return ", ".join(([named] if driver else []) + probes) or "no driver, no probes"
 
     def install(self, nodes: Sequence[Node]) -> None:
