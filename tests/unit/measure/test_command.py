@@ -211,6 +211,7 @@ def test_what_still_runs_is_ended(testbed: Testbed) -> None:
     assert run(testbed, "sh", "-c", "setsid sleep 1000 & exit 3") == 3
 
 
+@pytest.mark.slow
 def test_what_executes_itself_again_and_again_is_ended(testbed: Testbed, tmp_path: Path) -> None:
     """A process that replaces its program has no environment then: here, a third of the time."""
     program = tmp_path / "again"
