@@ -26,7 +26,8 @@ lanes = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(1))
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-demo: can-enter setup probes  ## two nodes, the demo plan, a table and a report (everything it needs first)
+demo: can-enter  ## two nodes, the demo plan, a table and a report (everything it needs first)
+	$(call lanes,2) setup probes
 	@$(BIN)/rocelab run demo
 
 check: develop  ## before each commit: Python's linters, quick tests without virtual machines
