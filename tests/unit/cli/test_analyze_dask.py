@@ -221,11 +221,17 @@ def address_in(told: Path) -> str:
 @pytest.mark.parametrize("merge", [["--merge"], []], ids=["merged", "apart"])
 @pytest.mark.parametrize("ends", ["scheduler", "worker"])
 def test_what_is_killed_is_named(ends: str, merge: list[str], tmp_path: Path) -> None:
-    """While the worker waits for a server that never answers it."""
+    """While the worker waits for a server that never answers it.
+
+    It leaves only Dask's own folder, which the next worker removes.
+    """
     need_distributed()
     from distributed import Client
 
     told = tmp_path / "scheduler.json"
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    own = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s", "TMPDIR": str(temporary)}
     with contextlib.ExitStack() as running, socket.create_server(("127.0.0.1", 0)) as server:
 
         def start(*words: str) -> subprocess.Popen[str]:
@@ -235,7 +241,7 @@ def test_what_is_killed_is_named(ends: str, merge: list[str], tmp_path: Path) ->
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
-                env=os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s"},
+                env=os.environ | own,
             )
             running.enter_context(process)
             running.callback(process.kill)
@@ -259,6 +265,7 @@ def test_what_is_killed_is_named(ends: str, merge: list[str], tmp_path: Path) ->
     assert command.returncode == ExitCode.TESTBED, told_to_user
     assert {"scheduler": address, "worker": "has ended before its work"}[ends] in told_to_user
     assert "Traceback" not in told_to_user
+    assert os.listdir(temporary) == ["dask-scratch-space"]
 
 
 def test_no_scheduler_is_an_error_that_says_so() -> None:

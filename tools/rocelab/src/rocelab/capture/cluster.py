@@ -287,7 +287,9 @@ def _each(work: Callable[..., object], sources: Sequence[Source], *words: object
 
 def _analyze_on_worker(source: Source, options: Options) -> Result | UsageError:
     """Analyse a capture. Runs on a worker."""
-    with temporary_folder(prefix="rocelab-") as folder:
+    from distributed import get_worker
+
+    with temporary_folder(dir=Path(get_worker().local_directory)) as folder:
         try:
             path = _local(source, Path(folder))
             return analyze([path], options, names=[source.name]).result
@@ -342,7 +344,7 @@ def _excerpt_on_worker(
     worker = get_worker()
     path = _folder(worker, run) / f"{source.number}"
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    with temporary_folder(prefix="rocelab-") as folder:
+    with temporary_folder(dir=path.parent) as folder:
         try:
             local = _local(source, Path(folder))
             write_excerpt(local, path, ports=list(ports), icrc=icrc, captures=captures)
