@@ -184,7 +184,7 @@ class Host:
             code, said = 0, "1\n"
         elif argv[0] == "cat":
             code, said = 0, self.version
-        elif "gid_attrs/types" in argv[-1]:
+        elif "gid_attrs/types" in " ".join(argv):
             base = "/sys/class/infiniband/mlx5_0/ports/1"
             said = "".join(
                 f"{base}/gids/{i}:{address}\n{base}/gid_attrs/types/{i}:{kind}\n"

@@ -30,8 +30,7 @@ def end(node: Node, ports: Ports, transport: Transport) -> End:
         return End(
             *(node.link.ipv4, port.device, port.port), rdma_cm=by_cm, netdev=node.link.netdev
         )
-    gids = gid.gids_of(node, port.device, port.port)
-    chosen = gid.choose(gids, transport.gid_type, node.link.ipv4, node=node.name)
+    chosen = gid.find(node, port.device, port.port, transport.gid_type)
     return End(*(node.link.ipv4, port.device, port.port, chosen.index), netdev=node.link.netdev)
 
 
@@ -46,8 +45,7 @@ def place(node: Node, ports: Ports, transport: Transport) -> Place:
     port = _port(node, ports, transport)
     if transport.gid_type is None:
         return Place(node.name, node.link.netdev, port.device, port.port)
-    gids = gid.gids_of(node, port.device, port.port)
-    chosen = gid.choose(gids, transport.gid_type, node.link.ipv4, node=node.name)
+    chosen = gid.find(node, port.device, port.port, transport.gid_type)
     return Place(node.name, node.link.netdev, port.device, port.port, chosen.index)
 
 

@@ -18,12 +18,15 @@ _DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 LINKS = ("rdma", "-j", "link", "show")
 """The command whose output `on_interfaces` reads."""
 # `ndevs` has the interface of each GID: of a VLAN or a bond, too, which `rdma link` does not name.
-# Empty entries of the table cannot be read: hence -s.
+# Empty entries of the table cannot be read: hence -s. Of rxe, `parent` is all: its table has 1,024.
 SYSFS = (
     "sh",
     "-c",
-    "cd /sys/class/infiniband 2>/dev/null && "
-    "grep -Hs '' */parent */node_type */ports/*/link_layer */ports/*/gid_attrs/ndevs/*",
+    """cd /sys/class/infiniband 2>/dev/null && for device in *; do
+    set -- "$device"/parent
+    [ -e "$1" ] || set -- "$device"/ports/*/gid_attrs/ndevs/*
+    grep -Hs '' "$device"/node_type "$device"/ports/*/link_layer "$@"
+done""",
 )
 """The command whose output `Sysfs.parse` reads."""
 _SYSFS_LINE = re.compile(
