@@ -34,6 +34,7 @@ stopped = {{ action = "stop", at_us = 1, duration_us = 300000 }}
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
+events = true
 sizes = [16384]
 iterations = 40
 path_mtu = 1024
@@ -45,6 +46,7 @@ KILLED = """
 [[benchmark]]
 tool = "perftest"
 test = "read_lat"
+events = true
 label = "killed"
 sizes = [64]
 iterations = 20000
@@ -57,6 +59,7 @@ STOPPED = """
 [[benchmark]]
 tool = "perftest"
 test = "send_lat"
+events = true
 label = "stopped"
 sizes = [64]
 iterations = 4000

@@ -56,6 +56,7 @@ provider = "{provider}"
 [[benchmark]]
 tool = "perftest"
 test = "send_lat"
+events = true
 sizes = [64]
 iterations = {messages}
 qp_timeout = 18

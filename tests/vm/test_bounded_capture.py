@@ -26,6 +26,7 @@ provider = "ssh"
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
+events = true
 sizes = [4096]
 iterations = 100
 seconds = 1

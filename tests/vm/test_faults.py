@@ -56,6 +56,7 @@ stopped = { action = "stop", message = 10, duration_us = 100000 }
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
+events = true
 sizes = [16384]
 iterations = 160
 path_mtu = 1024
@@ -64,6 +65,7 @@ faults = ["drop", "corrupt", "twice", "reorder", "ce", "cnps", "late", "notready
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
+events = true
 label = "flap"
 sizes = [16384]
 iterations = 20
@@ -73,6 +75,7 @@ faults = ["flap"]
 [[benchmark]]
 tool = "perftest"
 test = "send_lat"
+events = true
 sizes = [16384]
 iterations = 40
 path_mtu = 1024
@@ -81,6 +84,7 @@ faults = ["begin", "timed"]
 [[benchmark]]
 tool = "perftest"
 test = "read_bw"
+events = true
 sizes = [16384]
 iterations = 20
 path_mtu = 1024
@@ -89,6 +93,7 @@ faults = ["answer"]
 [[benchmark]]
 tool = "perftest"
 test = "send_lat"
+events = true
 label = "killed"
 sizes = [16384]
 iterations = 20
@@ -98,6 +103,7 @@ faults = ["killed"]
 [[benchmark]]
 tool = "perftest"
 test = "send_lat"
+events = true
 label = "gone"
 sizes = [16384]
 iterations = 20
@@ -107,6 +113,7 @@ faults = ["gone"]
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
+events = true
 label = "stopped"
 sizes = [16384]
 iterations = 40
@@ -363,6 +370,7 @@ stopped = { action = "stop", message = 10, duration_us = 3000000 }
 [[benchmark]]
 tool = "perftest"
 test = "send_lat"
+events = true
 sizes = [64]
 iterations = 20
 qp_timeout = 18

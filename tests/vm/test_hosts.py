@@ -164,6 +164,7 @@ provider = "ssh"
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
+events = true
 sizes = [1024]
 iterations = 60
 qp_timeout = 18

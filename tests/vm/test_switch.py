@@ -45,6 +45,7 @@ ranks = 3
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
+events = true
 sizes = [4096]
 iterations = 50
 qp_timeout = 18

@@ -37,6 +37,7 @@ provider = "veth"
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
+events = true
 sizes = [64, 4096]
 iterations = 60
 qp_timeout = 18
@@ -317,6 +318,7 @@ loss_ppm = 50000
 [[benchmark]]
 tool = "perftest"
 test = "send_bw"
+events = true
 sizes = [4096]
 iterations = 100
 qp_timeout = 15
