@@ -66,11 +66,7 @@ def compare(nodes: Sequence[Node], transports: tuple[str, str], names: tuple[str
 
 def gid_table(node: Node) -> list[tuple[str, str]]:
     """Return GIDs and their types in order, without the parts of addresses that differ by node."""
-    port = f"/sys/class/infiniband/{DEVICE}/ports/1"
-    # grep fails on entries without a GID; its output is still complete
-    gids = gid.parse(
-        node.run(["grep", "-rs", "", f"{port}/gids", f"{port}/gid_attrs/types"], check=False).stdout
-    )
+    gids = gid.gids_of(node, DEVICE, 1)
     return [(f"{entry.index} {entry.address.exploded[:-1]}", entry.type) for entry in gids]
 
 

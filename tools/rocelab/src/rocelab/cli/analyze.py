@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,13 +17,6 @@ from rocelab.terminal import console
 
 if TYPE_CHECKING:
     from rocelab.capture import Analysis, Options
-
-
-class Profile(StrEnum):
-    """The rules that connections must keep."""
-
-    default = "default"
-    gbn = "gbn"
 
 
 @click.command()
@@ -101,12 +93,7 @@ class Profile(StrEnum):
     "--l1", is_flag=True, help="Count Ethernet's preamble, FCS and gap: 24 bytes per frame."
 )
 @options.port
-@click.option(
-    "--profile",
-    type=options.OneOf(Profile),
-    default=Profile.default.value,
-    help="gbn: report breaches of strict Go-Back-N as errors, not notes.",
-)
+@options.profile
 @click.option(
     "--max-findings",
     type=click.IntRange(min=0, max=10_000_000),
@@ -144,7 +131,7 @@ def analyze(
     icrc: bool,
     l1: bool,
     port: tuple[int, ...],
-    profile: Profile,
+    profile: options.Profile,
     max_findings: int,
     max_connections: int,
     threads: int,
@@ -173,7 +160,7 @@ def analyze(
         ports=port,
         icrc=icrc,
         threads=threads,
-        go_back_n=profile is Profile.gbn,
+        go_back_n=profile is options.Profile.gbn,
         max_findings=max_findings,
         max_connections=max_connections,
         select=parse_filter(only),

@@ -12,7 +12,6 @@ import click
 from click.exceptions import Exit
 
 from rocelab.cli import options
-from rocelab.cli.analyze import Profile
 from rocelab.errors import ExitCode
 from rocelab.terminal import console
 
@@ -72,12 +71,7 @@ def _show(summary: dict[str, Any], output: Path) -> None:
     "--json", "as_json", is_flag=True, help="Print one JSON object (docs/formats/annotate.md)."
 )
 @options.port
-@click.option(
-    "--profile",
-    type=options.OneOf(Profile),
-    default=Profile.default.value,
-    help="gbn: report breaches of strict Go-Back-N as errors, not notes.",
-)
+@options.profile
 @click.option(
     "--window",
     type=click.IntRange(min=1, max=1 << 24),
@@ -91,7 +85,7 @@ def annotate(
     trace: tuple[Path, ...],
     as_json: bool,
     port: tuple[int, ...],
-    profile: Profile,
+    profile: options.Profile,
     window: int,
 ) -> None:
     """Copy a capture and comment each packet with what is known about it.
@@ -106,7 +100,7 @@ def annotate(
     from rocelab.capture.annotate import Options
     from rocelab.capture.annotate import annotate as run
 
-    chosen = Options(ports=port, window=window, go_back_n=profile is Profile.gbn)
+    chosen = Options(ports=port, window=window, go_back_n=profile is options.Profile.gbn)
     summary = run(capture, trace, output, chosen)
     if as_json:
         sys.stdout.write(json.dumps(summary) + "\n")

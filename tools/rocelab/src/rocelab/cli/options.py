@@ -27,6 +27,13 @@ class OneOf(click.Choice[StrEnum]):
         return str(choice)
 
 
+class Profile(StrEnum):
+    """The rules that connections must keep."""
+
+    default = "default"
+    gbn = "gbn"
+
+
 class Group(click.Group):
     """Commands in the order in which a module defines them."""
 
@@ -45,6 +52,13 @@ port = click.option(
     multiple=True,
     metavar="PORT",
     help="Another UDP port of RoCE v2, besides 4791; repeatable.",
+)
+
+profile = click.option(
+    "--profile",
+    type=OneOf(Profile),
+    default=Profile.default.value,
+    help="gbn: report breaches of strict Go-Back-N as errors, not notes.",
 )
 
 join_where = click.argument(

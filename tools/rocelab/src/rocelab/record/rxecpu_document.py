@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rocelab import json_text, limits, metrics
-from rocelab.conditions import lack
+from rocelab import metrics
 from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.plans.benchmarks.tool import Value
-from rocelab.strict import quote
+from rocelab.record import probe_document
 
 SCHEMA = "rocelab.rxecpu/1"
 OWNERS = ("benchmark", "rxe", "network", "other")
@@ -113,21 +112,12 @@ def splits(step: Directory, nodes: tuple[str, ...]) -> Iterator[tuple[str, tuple
 
 def read(step: Directory, machine: str) -> Split:
     """Read a machine's document from a step's folder. Raises CellError when it is damaged."""
-    name = file_name(machine)
-    try:
-        return parse_text(step.read(name, limit=limits.MAX_JSON_BYTES))
-    except (OSError, ValueError) as error:
-        raise lack(error, f"cannot read {quote(name)}") or CellError(
-            f"{quote(name)} cannot be read: {error!a:.80}"
-        ) from error
+    return parse(probe_document.read(step, file_name(machine)))
 
 
 def parse_text(text: str | bytes) -> Split:
     """Parse a document as rxecpu writes it. Raises CellError."""
-    try:
-        return parse(json_text.parse(text))
-    except ValueError as error:
-        raise CellError(f"rxecpu's document cannot be read: {error!a:.80}") from error
+    return parse(probe_document.parse(text, "rxecpu's document"))
 
 
 def parse(document: object) -> Split:

@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rocelab import json_text, limits, metrics, stage_table
-from rocelab.conditions import lack
+from rocelab import metrics, stage_table
 from rocelab.directory import Directory
 from rocelab.errors import CellError
 from rocelab.plans.benchmarks.tool import Value
-from rocelab.record import histogram
+from rocelab.record import histogram, probe_document
 from rocelab.record.histogram import Histogram
-from rocelab.strict import quote
 
 SCHEMA = "rocelab.rxestat/1"
 _WORD = re.compile(r"\w{1,40}", re.ASCII)
@@ -123,21 +121,12 @@ def file_name(node: str) -> str:
 
 def read(step: Directory, node: str) -> Stages:
     """Read a node's document from a step's folder. Raises CellError when it is damaged."""
-    name = file_name(node)
-    try:
-        return parse_text(step.read(name, limit=limits.MAX_JSON_BYTES))
-    except (OSError, ValueError) as error:
-        raise lack(error, f"cannot read {quote(name)}") or CellError(
-            f"{quote(name)} cannot be read: {error!a:.80}"
-        ) from error
+    return parse(probe_document.read(step, file_name(node)))
 
 
 def parse_text(text: str | bytes) -> Stages:
     """Parse a document as rxestat writes it. Raises CellError."""
-    try:
-        return parse(json_text.parse(text))
-    except ValueError as error:
-        raise CellError(f"rxestat's document cannot be read: {error!a:.80}") from error
+    return parse(probe_document.parse(text, "rxestat's document"))
 
 
 def parse(document: object) -> Stages:

@@ -218,14 +218,7 @@ def stacks(
                 axis=alt.Axis(tickCount=4, grid=True),
             ),
             y=y,
-            color=alt.Color(
-                "series:N",
-                title=None,
-                sort=[name for name, _ in series],
-                scale=alt.Scale(
-                    domain=[name for name, _ in series], range=[colour for _, colour in series]
-                ),
-            ),
+            color=series_colour(series),
             order=alt.Order("order:Q"),
             description=alt.Description("label:N"),
         )
@@ -233,6 +226,13 @@ def stacks(
     return stack_layers(
         bars, *_columns(columns, rows, y, width), width=width, height=BAR_STEP * len(rows)
     )
+
+
+def series_colour(series: Sequence[tuple[str, str]]) -> alt.Color:
+    """The colours of series, each with its name, in their order."""
+    names, colours = zip(*series, strict=True) if series else ((), ())
+    scale = alt.Scale(domain=list(names), range=list(colours))
+    return alt.Color("series:N", title=None, sort=list(names), scale=scale)
 
 
 def concat(specs: Sequence[Spec], *, titles: Sequence[str], columns: int) -> Spec:

@@ -71,14 +71,7 @@ def timeline(
                 scale=alt.Scale(domain=list(lanes)),
                 axis=alt.Axis(domain=False, ticks=False),
             ),
-            color=alt.Color(
-                "series:N",
-                title=None,
-                sort=[name for name, _ in series],
-                scale=alt.Scale(
-                    domain=[name for name, _ in series], range=[colour for _, colour in series]
-                ),
-            ),
+            color=charts.series_colour(series),
             description=alt.Description("label:N"),
         )
     )

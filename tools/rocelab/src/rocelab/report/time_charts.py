@@ -75,7 +75,7 @@ def lines(
         .encode(
             x=alt.X("x:Q", title=x_title, scale=scale, axis=alt.Axis(tickCount=6, grid=True)),
             y=alt.Y("y:Q", title=y_title, scale=alt.Scale(domainMin=0), axis=_axis()),
-            color=_colour([(line.name, line.colour) for line in series]),
+            color=charts.series_colour([(line.name, line.colour) for line in series]),
         )
     )
     return charts.stack_layers(drawn, width=WIDTH, height=HEIGHT)
@@ -108,7 +108,7 @@ def points(
     drawn = (
         alt.Chart(frame)
         .mark_point(size=_DOT if frame.height > _MANY else _LARGE_DOT, filled=True, opacity=0.85)
-        .encode(x=x, y=y, color=_colour(series), shape=shape)
+        .encode(x=x, y=y, color=charts.series_colour(series), shape=shape)
     )
     marks = (
         alt.Chart(
@@ -132,14 +132,3 @@ _SHAPES = ["circle", "square", "triangle-up", "triangle-down", "diamond", "cross
 
 def _axis() -> alt.Axis:
     return alt.Axis(tickCount=5, format="~s")
-
-
-def _colour(series: Sequence[tuple[str, str]]) -> alt.Color:
-    return alt.Color(
-        "series:N",
-        title=None,
-        sort=[name for name, _ in series],
-        scale=alt.Scale(
-            domain=[name for name, _ in series], range=[colour for _, colour in series]
-        ),
-    )
