@@ -37,13 +37,15 @@ OFF = 0.06
 and an interrupt's first instructions belong to what it interrupts."""
 PACKETS = 2
 """Of a message: itself and its acknowledgement."""
-BURN = """
+ROUND = 100
+"""Instructions of a round of `burn`: QEMU's plugin of lockstep is called for each."""
+BURN = f"""
 static void burn(unsigned long instructions)
-{
-	unsigned long left = instructions / 2;
+{{
+	unsigned long left = instructions / {ROUND};
 
-	__asm__ volatile("1: dec %0; jnz 1b" : "+r"(left) : : "cc");
-}
+	__asm__ volatile("1: .rept {ROUND - 2}; nop; .endr; dec %0; jnz 1b" : "+r"(left) : : "cc");
+}}
 """
 
 
@@ -93,8 +95,8 @@ def test_each_owner_has_what_was_injected_into_it(delayed: Testbed, tmp_path: Pa
     already, and sleeps less often."""
     runs = []
     for name, work, additions, stage, start in (
-        ("plain", 2, 1, "off", 2),
-        ("more", INJECTED, FILTERED, "tx.icrc", START),
+        ("plain", ROUND, 1, "off", ROUND),
+        ("more", ROUND + INJECTED, FILTERED, "tx.icrc", ROUND + START),
     ):
         source = changed_pingpong.write(tmp_path / name, BURN, work, start)
         changed_pingpong.install(delayed.nodes, source)
