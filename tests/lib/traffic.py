@@ -56,7 +56,7 @@ def perftest(
     """
     common = [program, "-d", DEVICE, "-s", str(size), "-m", str(MTU), "-F", "-u", str(ack_timeout)]
     common += ["-D", str(seconds)] if seconds else ["-n", str(iterations)]
-    # who polls takes the processor of an emulated node, and of whatever else runs here
+    # a program that polls keeps a processor busy, which other tests need
     common += ["-e"] if program.startswith("ib_send_") else []
     with server(server_node, [*common, "-x", gid_index(server_node, gid_type=gid_type)]) as process:
         client.run(

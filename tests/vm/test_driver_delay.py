@@ -95,9 +95,9 @@ def nodes(boot: Boot) -> Iterator[Nodes]:
 
 @pytest.fixture(scope="module")
 def undelayed(nodes: Nodes) -> dict[Place, int]:
-    """The stages without a delay, after a warm-up run."""
-    nodes.measure("off")
-    return nodes.measure("off")
+    """The stages without a delay: the shortest of two runs, since a long one hides a delay."""
+    first, second = nodes.measure("off"), nodes.measure("off")
+    return {place: min(first[place], second[place]) for place in first}
 
 
 def delayed_places(part: str, stage: str) -> set[Place]:
@@ -123,13 +123,12 @@ def test_delay(nodes: Nodes, undelayed: dict[Place, int], part: str, stage: str)
     assert expected <= delayed.keys()
     for place, shortest in delayed.items():
         grown = shortest - undelayed[place]
+        if place in expected:
+            assert grown >= DELAY * 0.95, f"{place} grew by {grown} ns"
         if place[2] in NOT_OURS_ALONE:
-            # what others do differs by more than a twentieth of the delay
-            assert place not in expected or shortest >= DELAY > undelayed[place], (
-                f"{place}: {grown}"
-            )
-        elif place in expected:
-            assert DELAY * 0.95 <= grown <= DELAY * 1.3, f"{place} grew by {grown} ns"
+            continue
+        if place in expected:
+            assert grown <= DELAY * 1.3, f"{place} grew by {grown} ns"
         else:
             assert abs(grown) < DELAY * 0.1, f"{place} changed by {grown} ns"
 

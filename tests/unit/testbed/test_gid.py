@@ -29,9 +29,10 @@ class Host:
     def __init__(self, folder: Path, gids: dict[int, tuple[str, str]]) -> None:
         self.folder = folder
         self.read: list[int] = []
+        for table in ("gids", "gid_attrs/types"):
+            (folder / table).mkdir(parents=True)
         for at, (address, gid_type) in gids.items():
             for table, value in (("gids", address), ("gid_attrs/types", gid_type)):
-                (folder / table).mkdir(parents=True, exist_ok=True)
                 (folder / table / f"{at}").write_text(f"{value}\n")
         for at in set(range(ENTRIES)) - set(gids):
             (folder / f"gids/{at}").write_text("0000:0000:0000:0000:0000:0000:0000:0000\n")
@@ -68,3 +69,8 @@ def test_what_there_is_instead_is_said(tmp_path: Path) -> None:
         find(host, V2)
     with pytest.raises(CellError, match="900: ::ffff:"):
         find(host, V1)
+
+
+def test_an_empty_table_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CellError, match="its GIDs: none"):
+        find(Host(tmp_path, {}), V2)
