@@ -39,9 +39,12 @@ check-lint:
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache --no-logo >/dev/null || $(BIN)/lint-imports --no-cache --no-logo
 
+# Lint uses the newest Rust, tests the oldest that the core builds with.
+rust_tests = cargo=$$(tools/setup/oldest-rust) && $(apart) $$cargo test -q --manifest-path tools/rocelab/Cargo.toml
+
 # the fuzz targets' seeded mutations take six times as long as the other tests
 check-rust:
-	@$(apart) cargo test -q --manifest-path tools/rocelab/Cargo.toml --workspace --exclude rocelab-fuzz
+	@$(rust_tests) --workspace --exclude rocelab-fuzz
 
 # two at a time; the tests of a file share fixtures, and mostly stay together
 pytest_here = $(apart) $(BIN)/pytest -n 2 --dist worksteal $(1) tests/unit tests/golden
@@ -66,7 +69,7 @@ test-machines:
 test-here: test-rust test-ebpf test-python  ## every test without virtual machines, except the long ones
 
 test-rust: apt-develop
-	@$(apart) cargo test -q --manifest-path tools/rocelab/Cargo.toml
+	@$(rust_tests)
 
 test-ebpf: probes
 	@$(call in_root,$(BUILD)/ebpf/$(LINE)) -C ebpf O=/rocelab/build check

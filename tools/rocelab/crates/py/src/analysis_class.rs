@@ -329,11 +329,11 @@ impl Analysis {
 /// The rows with the connection numbers that those of `kept` stand for.
 fn renumbered(batch: &RecordBatch, kept: &HashMap<u32, u32>) -> RecordBatch {
     let mut columns = batch.columns().to_vec();
-    if let Ok(index) = batch.schema().index_of("connection")
-        && let Some(ids) = columns[index].as_primitive_opt::<UInt32Type>()
-    {
-        let right = ids.unary::<_, UInt32Type>(|id| kept.get(&id).copied().unwrap_or(id));
-        columns[index] = Arc::new(right);
+    if let Ok(index) = batch.schema().index_of("connection") {
+        if let Some(ids) = columns[index].as_primitive_opt::<UInt32Type>() {
+            let right = ids.unary::<_, UInt32Type>(|id| kept.get(&id).copied().unwrap_or(id));
+            columns[index] = Arc::new(right);
+        }
     }
     RecordBatch::try_new(batch.schema(), columns).unwrap_or_else(|_| batch.clone())
 }
