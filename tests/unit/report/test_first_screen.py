@@ -250,9 +250,11 @@ def test_a_message_s_packet_is_the_most_frequent_one(tmp_path: Path) -> None:
     )  # fmt: skip
     for rows in ([once, results], [results, once]):
         pl.concat(rows).write_parquet(run / "results.parquet")
-        assert (
-            "The mean SEND packet of that message" in report_page.page(run).all("section")[0].text
-        )
+        page = report_page.page(run)
+        assert "The mean SEND packet of that message" in page.all("section")[0].text
+        assert "n1 sends SEND" in page.text
+        assert "sends RDMA WRITE" not in page.text
+        assert re.search(r"too rare for a cost are left out: \d+ RDMA WRITE\.", page.text)
 
 
 def test_an_emulated_latency_does_not_come_first(tmp_path: Path) -> None:

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from rocelab import accelerators, metrics, stage_table, units
 from rocelab.record.read import Series
 
-_SENT = metrics.Stage("tx", "bth", "count").name
+SENT = metrics.Stage("tx", "bth", "count").name
+"""How many packets a node sent in a step."""
+_FEW = 5
+"""The middle fifth of fewer packets is none."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,29 @@ def packets_by_class(series: Iterable[Series]) -> Counter[str]:
     """
     sent = Counter[str]()
     for item in series:
-        if item.metric == _SENT and not is_acknowledgement(item.kind):
+        if item.metric == SENT and not is_acknowledgement(item.kind):
             sent[item.kind] += round(sum(item.values))
     return sent
+
+
+def rare_classes(sent: Iterable[tuple[str, float]]) -> Counter[str]:
+    """The opcode classes of too few packets for a cost of one, and how many there were.
+
+    `sent` is each class with how many packets a node sent in a step; those with five in some step
+    are not rare. Nothing, if all would be.
+    """
+    packets, most = Counter[str](), Counter[str]()
+    for opcode_class, count in sent:
+        packets[opcode_class] += round(count)
+        most[opcode_class] = max(most[opcode_class], round(count))
+    rare = {name for name, count in most.items() if count < _FEW}
+    return Counter({name: packets[name] for name in rare if rare != most.keys()})
+
+
+def without_rare(rare: Counter[str]) -> str:
+    """Say what a table or figure leaves out."""
+    packets = (f"{n:,} {packet_name(name)}" for name, n in sorted(rare.items()))
+    return f"Packets of kinds that are too rare for a cost are left out: {', '.join(packets)}."
 
 
 def figure_of(series: Iterable[Series]) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,11 +13,14 @@ from rocelab.group_by import group_by
 from rocelab.plans.catalog import TRANSPORTS
 from rocelab.record.read import Run
 from rocelab.record.stage_costs import (
+    SENT,
     Place,
     bars,
     figure_of,
     is_acknowledgement,
     is_packet_cost,
+    rare_classes,
+    without_rare,
 )
 from rocelab.report import adapter_tables, series_order, stage_panel, wording
 from rocelab.report.figure import Column, Figure, Note, Section, Table
@@ -48,6 +52,8 @@ class _Subject:
     repetitions: int
     places: Mapping[Place, Sequence[Row]]
     scale: StageScale
+    rare: Counter[str]
+    """The packets that are left out, by opcode class."""
 
 
 def section(run: Run) -> Section:
@@ -148,6 +154,8 @@ def _subjects(run: Run) -> Iterator[_Subject]:
     ).items():
         for acknowledgements in (False, True):
             chosen = [i for i in series if is_acknowledgement(i.kind) == acknowledgements]
+            rare = rare_classes((i.kind, n) for i in chosen if i.metric == SENT for n in i.values)
+            chosen = [i for i in chosen if i.kind not in rare]
             figure = figure_of(chosen)
             entries = [
                 (place, Row(transport, bar))
@@ -170,6 +178,7 @@ def _subjects(run: Run) -> Iterator[_Subject]:
                     for place, some in rows.items()
                 },
                 scale=StageScale.of((row.bar for _, row in entries), names[0]),
+                rare=rare,
             )
 
 
@@ -198,6 +207,7 @@ def _figure(subject: _Subject) -> Figure:
             f"The driver works from left to right. {wording.FIGURES[subject.figure]} Packets whose "
             "task was switched out in between are not in it.",
             stage_panel.COLUMNS,
+            *((without_rare(subject.rare),) if subject.rare else ()),
         ),
         folded=subject.acknowledgements,
     )

@@ -4,32 +4,22 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 from rich.console import Console, Group, RenderableType
 
-from rocelab import accelerators, metrics, stage_table
-from rocelab.plans.catalog import TESTS, Kind, Test
+from rocelab import accelerators, metrics
+from rocelab.plans.catalog import TESTS, Kind
 from rocelab.plans.plan import Benchmark, Plan
 from rocelab.record import read, suite_versions
 from rocelab.record.folder import RunFolder
 from rocelab.record.read import Json
-from rocelab.stats.summary import Spread, mean, spread
-from rocelab.terminal import grid, message_cost_table
+from rocelab.stats.summary import Spread, spread
+from rocelab.terminal import driver_stages, grid, message_cost_table
 
-_COVERAGE = {
-    "total": "mean latency of one message",
-    "stages": "  in these stages (without reply)",
-    "outside": "  outside the driver",
-}
-"""Both directions of the ping-pong together (coverage in docs/formats/results.md)."""
-_TYPICAL = "Typical: the mean of the middle fifth of the packets. Over an eighth away from it are"
 WIDTH = grid.WIDTH
-_SENT = metrics.Stage("tx", "bth", "count").name
-_RECEIVED = metrics.Stage("rx", "parse", "count").name
 
 
 def show(run_dir: Path, console: Console) -> None:
@@ -71,7 +61,7 @@ def render(run_dir: Path, columns: int = WIDTH) -> RenderableType:
             rows = table.filter(is_benchmark & (pl.col("transport") == transport))
             title = f"Inside the driver: {_name(benchmark)} over {transport}"
             unit = accelerators.INSTRUCTIONS if counts else f"{unreal}ns"
-            parts += _stages(title, rows, test, benchmark.sizes, unit, columns)
+            parts += driver_stages.render(title, rows, test, benchmark.sizes, unit, columns)
     parts += _failures(folder, plan, columns)
     parts += _suite_warning(folder, plan, columns)
     return Group(*parts)
@@ -244,109 +234,6 @@ def _bounds(summary: Spread) -> tuple[float, float]:
     if summary.interval is not None:
         return summary.interval.low, summary.interval.high
     return summary.low, summary.high
-
-
-def _stages(
-    title: str, rows: pl.DataFrame, test: Test, sizes: Iterable[int], unit: str, columns: int
-) -> Iterator[RenderableType]:
-    """Stage times per data packet, at its sender and its receiver; stages in rows.
-
-    Columns are sizes, or the packet classes of an mpirun that ran all sizes. Of a typical packet
-    where instructions are counted and the run has it, else means.
-    """
-    figure = metrics.MEAN
-    counts = unit == accelerators.INSTRUCTIONS
-    if test.data_class:
-        packets = f"{test.data_class} packet"
-        of_class = rows.filter(kind=test.data_class)
-        places = {f"{size} B": of_class.filter(size=size) for size in sizes}
-        covered = [rows.filter(size=size) for size in sizes]
-        if counts and _has_typical(of_class):
-            figure = metrics.TYPICAL
-    else:
-        packets = "packet of all sizes"
-        counted = rows.filter(pl.col("metric") == _SENT)["kind"].unique().sort()
-        classes = [kind for kind in counted if kind != "ACKNOWLEDGE"]
-        places = {
-            kind.removeprefix("RDMA_").replace("_", "\n"): rows.filter(kind=kind)
-            for kind in classes
-        }
-        covered = []
-    together = pl.concat([rows.clear(), *places.values()])
-    sender = _busiest(together, _SENT)
-    receiver = _busiest(together, _RECEIVED)
-    if sender is None or receiver is None:
-        return
-    how = f"{figure} {unit} per {packets}"
-    how += ", mean over repetitions" if figure == metrics.TYPICAL else ", over all repetitions"
-    yield grid.heading(title, how, columns)
-    atypical: list[str] = []
-    lines: list[tuple[str, ...]] = []
-    bold: list[int] = []
-
-    def add(
-        label: str, frames: Iterable[pl.DataFrame], metric: str, *, strong: bool = False
-    ) -> None:
-        cells = [_mean(column, metric) for column in frames]
-        if any(cells):
-            bold.extend([len(lines)] if strong else [])
-            lines.append((label, *cells))
-
-    for whole, (direction, parts) in stage_table.CAPSULES.items():
-        node = sender if direction == "tx" else receiver
-        here = [column.filter(node=node) for column in places.values()]
-        for name in stage_table.BY_DIRECTION[direction]:
-            apart = name in stage_table.APART
-            statistic = metrics.MEAN if apart else figure
-            note = "" if statistic == figure else f"{statistic}, "
-            wait = f" ({note}emulated ns)" if apart and counts else ""
-            add(f"{direction} {name}{wait}", here, metrics.Stage(direction, name, statistic).name)
-            if statistic == metrics.TYPICAL:
-                atypical += _atypical(here, direction, name)
-        sums = f"{whole} ({' + '.join(parts)})" if columns >= WIDTH else whole
-        add(sums, here, metrics.Capsule(whole, figure).name, strong=True)
-    if not counts:
-        for name, label in _COVERAGE.items():
-            add(label, covered, metrics.Coverage(name).name, strong=True)
-    yield from grid.fit(("stage", *places), lines, columns, bold=bold)
-    if atypical:
-        text = f"{_TYPICAL}{', at all sizes' * (len(places) > 1)}: {', '.join(atypical)}."
-        yield grid.paragraph(text, min(columns, WIDTH), style="dim")
-
-
-def _has_typical(rows: pl.DataFrame) -> bool:
-    """Whether every stage has it, as `stage_costs.figure_of` asks."""
-    counts = Counter(
-        stage.figure for name in rows["metric"] if (stage := metrics.Stage.parse(name))
-    )
-    return counts[metrics.MEAN] == counts[metrics.TYPICAL]
-
-
-def _atypical(columns: Sequence[pl.DataFrame], direction: str, stage: str) -> Iterator[str]:
-    """How many packets are not typical; nothing where all are."""
-
-    def number(figure: str) -> float:
-        name = metrics.Stage(direction, stage, figure).name
-        return math.fsum(value for one in columns for value in one.filter(metric=name)["value"])
-
-    packets, atypical = number("count"), number("atypical")
-    if atypical:
-        share = atypical / packets
-        yield f"{direction} {stage} {atypical:,.0f} of {packets:,.0f} ({share:.1%})"
-
-
-def _mean(rows: pl.DataFrame, metric: str) -> str:
-    """The mean, not the median: only means of stages add up to the mean of their sum."""
-    values = rows.filter(metric=metric)
-    return "" if values.is_empty() else f"{mean(values['value'].to_list()):,.0f}"
-
-
-def _busiest(rows: pl.DataFrame, metric: str) -> str | None:
-    """The node that saw the most packets: in a READ the server sends the data."""
-    counts = rows.filter(pl.col("metric") == metric).group_by("node").agg(pl.col("value").sum())
-    if counts.is_empty():
-        return None
-    return str(counts.sort("value", "node", descending=[True, False])["node"][0])
 
 
 def _failures(folder: RunFolder, plan: Plan, columns: int) -> Iterator[RenderableType]:
