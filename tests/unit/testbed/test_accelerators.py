@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import typing
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rocelab import accelerators
-from rocelab.testbed.qemu import accelerator_probe, machine_spec
+from rocelab.testbed.qemu import accelerator_probe, machine_spec, supervisor
 from rocelab.testbed.qemu.machine_spec import NodeSpec, TestbedSpec
 
 SPEC = TestbedSpec("t", "6.12", "/image", "kvm", (NodeSpec(1, 2201, 1024, 4200),))
@@ -49,6 +50,23 @@ def test_machines_in_lockstep_send_by_virtual_timers_to_the_plugin() -> None:
         assert "tx=timer,x-txtimer=1000,ioeventfd=off" in data
         (link,) = (word for word in argv if word.startswith("stream,id=data"))
         assert link.endswith(f"server=on,addr.type=unix,addr.path=/state/data{node.index}.sock")
+
+
+@pytest.mark.parametrize("allowed", [{0, 1}, {2, 5, 7}, {3}])
+def test_a_machine_in_lockstep_stays_on_one_processor(
+    allowed: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its peer is on another one, if there is one."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: allowed)
+    nodes = [NodeSpec(index, 2200 + index, 1024, 4200) for index in (1, 2)]
+    for name in ("default", "demo"):
+        spec = replace(SPEC, name=name, accelerator="lockstep", lockstep="/lockstep.so")
+        commands = [supervisor.processor(spec, node) for node in nodes]
+        assert {command[:2] for command in commands} == {("taskset", "--cpu-list")}
+        chosen = {int(command[2]) for command in commands}
+        assert chosen <= allowed
+        assert len(chosen) == min(2, len(allowed))
+    assert supervisor.processor(SPEC, nodes[0]) == ()
 
 
 def test_processors_run_in_parallel_only_where_they_can() -> None:

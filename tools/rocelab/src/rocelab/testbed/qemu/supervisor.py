@@ -19,11 +19,12 @@ import socket
 import subprocess
 import sys
 import time
+import zlib
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-from rocelab.testbed.qemu.machine_spec import NOBODY, TestbedSpec, qemu_argv, streams
+from rocelab.testbed.qemu.machine_spec import NOBODY, NodeSpec, TestbedSpec, qemu_argv, streams
 from rocelab.testbed.qemu.snapshot_cache import DECOMPRESS
 from rocelab.testbed.qemu.state_folder import State
 
@@ -52,7 +53,7 @@ def _start(spec: TestbedSpec, state: Path) -> tuple[Processes, Processes]:
             argv = qemu_argv(spec, node, state, ends[node.name], snapshot)
             with (state / f"{node.name}.qemu").open("wb") as log:
                 nodes[node.name] = subprocess.Popen(
-                    ["setpriv", "--pdeathsig", "KILL", "--", *argv],
+                    ["setpriv", "--pdeathsig", "KILL", "--", *processor(spec, node), *argv],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -60,6 +61,19 @@ def _start(spec: TestbedSpec, state: Path) -> tuple[Processes, Processes]:
                     pass_fds=inherited,
                 )
     return nodes, loaders
+
+
+def processor(spec: TestbedSpec, node: NodeSpec) -> tuple[str, ...]:
+    """Return the command that keeps a machine in lockstep on one of the host's processors.
+
+    Each timer of the machine wakes two more threads of its QEMU. On another processor, that takes
+    an interrupt.
+    """
+    if not spec.lockstep:
+        return ()
+    allowed = sorted(os.sched_getaffinity(0))
+    first = zlib.crc32(spec.name.encode())  # other testbeds begin elsewhere
+    return ("taskset", "--cpu-list", str(allowed[(first + node.index) % len(allowed)]))
 
 
 def _load(snapshot: Path) -> subprocess.Popen[bytes]:
