@@ -186,7 +186,10 @@ def _reads(pid: int) -> bool:
 
 
 def _reads_stdin(thread: Path) -> bool:
-    words = (thread / "syscall").read_text().split()
+    try:
+        words = (thread / "syscall").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):  # a thread that ended is not the reader
+        return False
     return words[:2] == ["0", "0x0"]
 
 
