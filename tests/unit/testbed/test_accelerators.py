@@ -47,7 +47,7 @@ def test_machines_in_lockstep_send_by_virtual_timers_to_the_plugin() -> None:
             f"stream=/state/data{node.index}.sock"
         )
         (data,) = (word for word in argv if "netdev=data" in word)
-        assert "tx=timer,x-txtimer=1000,ioeventfd=off" in data
+        assert "tx=timer,x-txtimer=100,ioeventfd=off" in data
         (link,) = (word for word in argv if word.startswith("stream,id=data"))
         assert link.endswith(f"server=on,addr.type=unix,addr.path=/state/data{node.index}.sock")
 

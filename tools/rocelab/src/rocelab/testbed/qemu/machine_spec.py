@@ -43,7 +43,9 @@ LOCKSTEP = "lockstep"
 """The file in the state folder that the machines in lockstep share."""
 CHANNEL = "channel"
 """Suffix of the socket of a machine's second serial port, by which it learns who it is."""
-_TIMED = ",tx=timer,x-txtimer=1000,ioeventfd=off"
+_TIMED = ",tx=timer,x-txtimer=100,ioeventfd=off"
+"""A card that sends, and interrupts, so many ns of virtual time after it is told: before the driver
+begins with the next packet, whose first stage would contain the interrupt."""
 NOBODY = ""
 """At the other end of the links of a node that is alone: it is the first of a pair otherwise."""
 MEMORY_MB = 1024
