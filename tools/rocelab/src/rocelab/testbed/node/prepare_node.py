@@ -211,3 +211,18 @@ def prepare(
             add_device(node)
 
     at_once(one, machines(nodes))
+
+
+def keep_neighbours(nodes: Sequence[Node]) -> None:
+    """Give machines that are one node each permanent neighbour entries of the others.
+
+    A peer's entry that has to be confirmed within five seconds sends packets on a slower path, so
+    that the same packet would cost more at one of two nodes, and from some moment on would not.
+    """
+
+    def one(node: Node) -> None:
+        for link in (other.link for other in nodes if other is not node):
+            entry = (link.ipv4, "lladdr", link.mac, "dev", node.link.netdev, "nud", "permanent")
+            node.root.run(("ip", "neigh", "replace", *entry))
+
+    at_once(one, nodes)

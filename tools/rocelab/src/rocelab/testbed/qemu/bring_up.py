@@ -19,6 +19,7 @@ from rocelab.errors import MissingError, TestbedError, UsageError
 from rocelab.plans.catalog import Provider
 from rocelab.testbed import artifacts, bridges, package_image
 from rocelab.testbed.bridges import Port
+from rocelab.testbed.node.prepare_node import keep_neighbours
 from rocelab.testbed.node.ssh_node import SshNode
 from rocelab.testbed.package_image import NONE, Packages
 from rocelab.testbed.preparation import Preparation
@@ -292,6 +293,8 @@ class _BringUp:
             _connect(testbed.switch, self.spec)
         if self.preparation:
             self.preparation.apply(testbed.nodes)
+            if self.spec.provider == Provider.QEMU:
+                keep_neighbours(testbed.nodes)
 
     def _prepare(self, testbed: QemuTestbed, keys: Sequence[str]) -> None:
         self._install(testbed)
