@@ -73,7 +73,7 @@ def packets(level: int, count: int, spread: float, seed: int) -> list[int]:
 @given(
     level=st.integers(50, 5000),
     count=st.integers(100, 1000),
-    spread_and_share=st.sampled_from([(0, 0.3), (0.005, 0.05), (0.02, 0.05), (0.1, 0.01)]),
+    spread_and_share=st.sampled_from([(0, 0.24), (0.005, 0.05), (0.02, 0.05), (0.1, 0.01)]),
     # from a cache that was empty to a millisecond in an interrupt
     more=st.lists(st.integers(1, 1_000_000), min_size=50, max_size=50),
     seed=st.integers(0, 99),
@@ -112,7 +112,7 @@ def test_one_interrupt_in_two_hundred() -> None:
     level=st.integers(64, 5000),
     times=st.floats(1.3, 20),
     count=st.integers(20, 1000),
-    share=st.floats(0.02, 0.4),
+    share=st.floats(0.02, 0.25),
 )
 def test_packets_of_another_kind_are_counted(
     level: int, times: float, count: int, share: float
@@ -124,11 +124,11 @@ def test_packets_of_another_kind_are_counted(
 
 
 def test_the_other_kind_may_be_the_cheaper_one() -> None:
-    assert typical([391] * 120 + [320] * 80) == (391, 80)
+    assert typical([391] * 150 + [320] * 50) == (391, 50)
 
 
 @pytest.mark.parametrize(
-    ("others", "mean", "atypical"), [(80, 100, 80), (90, 125, 200), (100, 150, 200), (120, 200, 80)]
+    ("others", "mean", "atypical"), [(50, 100, 50), (75, 125, 200), (100, 150, 200), (150, 200, 50)]
 )
 def test_two_kinds_of_equal_number(others: int, mean: float, atypical: int) -> None:
     """It goes from one to the other without a step, and then says that no packet is like it."""
@@ -141,7 +141,7 @@ def test_it_lies_in_the_middle(values: list[int]) -> None:
     """The bound of the error: the width of the buckets in which the middle begins and ends."""
     mean, atypical = typical(values)
     ordered, count = sorted(values), len(values)
-    first, last = ordered[2 * count // 5], ordered[-(-3 * count // 5) - 1]
+    first, last = ordered[count // 4], ordered[-(-3 * count // 4) - 1]
     lower = max(edge for edge in EDGES if edge <= first)
     assert lower <= mean + 1e-6
     assert mean <= upper_edge(last)
@@ -156,8 +156,8 @@ def test_packets_that_repeat_give_an_exact_figure(numbers: list[int], apart: int
     values = [v for at, number in enumerate(numbers) for v in [1000 * (at + apart)] * number]
     assume(len({upper_edge(value) for value in values}) == len(numbers))
     assume(values[-1] < SUMMED_BELOW)
-    repeated = [value for value in values for _ in range(5)]
-    middle = repeated[2 * len(values) : 3 * len(values)]
+    repeated = [value for value in values for _ in range(4)]
+    middle = repeated[len(values) : 3 * len(values)]
     assert typical(values)[0] == pytest.approx(sum(middle) / len(middle))
 
 

@@ -39,7 +39,7 @@ def mean(results: pl.DataFrame, metric: str, node: str = "n1") -> float:
 def test_its_stages(page: Element, results: pl.DataFrame) -> None:
     [figure] = page.all("div", id=FIGURE)
     assert "Cost of a typical packet, mean over 2 repetitions." in figure.text
-    assert "Typical is the mean of the middle fifth of the packets" in figure.text
+    assert "Typical is the mean of the middle half of the packets" in figure.text
     sent = figure.all("table")[0]
     assert "A packet sent, typical instructions" in sent.text
     [row] = [

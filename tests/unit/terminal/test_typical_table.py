@@ -54,7 +54,7 @@ def test_a_typical_packet_and_what_it_leaves_out(tmp_path: Path, width: int) -> 
     assert "rx queue (mean, emulated ns)" in text
     closing = " ".join(text.split())
     assert (
-        "the middle fifth of the packets. Over an eighth away from it are, at all sizes: tx wqe"
+        "the middle half of the packets. Over an eighth away from it are, at all sizes: tx wqe"
         in closing
     )
     packets = 2 * 2 * 1000

@@ -38,8 +38,8 @@ _CHANCE = 0.01
 """Typical packets of two runs of one driver are that close: they differed by 0.24 % at most."""
 _INTERRUPTED = 1 / 50
 """Packets of a stage that an interrupt hits, at most: 2 of 200 observed."""
-_OF_ONE_KIND = 2 / 3
-"""Packets that must be like the typical one: of two kinds, each can be the more frequent one."""
+_OF_ONE_KIND = 3 / 4
+"""Packets that must be like the typical one, so that it contains no other kind."""
 _DISTURBANCE = 40_000
 """Instructions that interrupts and a refill of the page allocator add to one step: observed up to
 36,000 (`alloc` of 300 READ responses of 4 KiB)."""

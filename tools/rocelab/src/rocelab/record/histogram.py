@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stage histograms as rxestat writes them: merge kinds of packets, quantiles, the typical packet.
 
-The typical packet is the mean of the middle fifth of the packets. What few of them meet, such as an
-interrupt or an empty cache, changes a mean from run to run by more than what one compares; it does
-not move the middle, nor does another kind of packet below 40 %. How many packets differ much from
-the typical one comes with it.
+The typical packet is the interquartile mean: that of the middle half of the packets. What few of
+them meet, such as an interrupt or an empty cache, changes a mean from run to run by more than what
+one compares; it does not move the middle, nor does another kind of packet below 25 %. Where several
+kinds make up the middle, their shares vary from run to run, and the figure less the wider it is
+taken. How many packets differ much from the typical one comes with it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SUMMED_BELOW = 65536
 
 @dataclass(frozen=True)
 class Typical:
-    """The mean of the middle fifth in ns, and how many packets differ from it by over an eighth."""
+    """The mean of the middle half in ns, and how many packets differ from it by over an eighth."""
 
     mean: float
     atypical: int
@@ -63,11 +64,11 @@ class Histogram:
             return None
         sums = self._every_sum(self.sums)
         means = {upper: sums[upper] / count for upper, count in sorted(self.buckets.items())}
-        # the middle fifth, in fifths of a packet
-        low, high = 2 * self.count, 3 * self.count
+        # the middle half, in quarters of a packet
+        low, high = self.count, 3 * self.count
         seen, total = 0, 0.0
         for upper, mean in means.items():
-            below, seen = seen, seen + 5 * self.buckets[upper]
+            below, seen = seen, seen + 4 * self.buckets[upper]
             total += max(0, min(high, seen) - max(low, below)) * mean
         middle = total / (high - low)
         reach = max(middle * _NEAR, _NARROWEST)

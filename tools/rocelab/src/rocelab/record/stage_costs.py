@@ -19,7 +19,7 @@ from rocelab.record.read import Series
 SENT = metrics.Stage("tx", "bth", "count").name
 """How many packets a node sent in a step."""
 _FEW = 5
-"""The middle fifth of fewer packets is none."""
+"""The middle half of fewer packets is one or two of them."""
 
 
 @dataclass(frozen=True)

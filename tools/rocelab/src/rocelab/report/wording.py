@@ -39,7 +39,7 @@ COST = {
 """By the figure of the stages."""
 FIGURES = {
     metrics.MEAN: "Means, because means add up and medians do not.",
-    metrics.TYPICAL: "Typical is the mean of the middle fifth of the packets, stage by stage: what "
+    metrics.TYPICAL: "Typical is the mean of the middle half of the packets, stage by stage: what "
     "few of them meet, such as an interrupt, does not move it.",
 }
 """What they mean."""

@@ -24,7 +24,7 @@ _COVERAGE = {
     "outside": "  outside the driver",
 }
 """Both directions of the ping-pong together (coverage in docs/formats/results.md)."""
-_TYPICAL = "Typical: the mean of the middle fifth of the packets. Over an eighth away from it are"
+_TYPICAL = "Typical: the mean of the middle half of the packets. Over an eighth away from it are"
 _RECEIVED = metrics.Stage("rx", "parse", "count").name
 
 
