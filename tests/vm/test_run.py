@@ -103,10 +103,29 @@ def test_times_come_from_a_pass_without_probes(testbed: Testbed, tmp_path: Path)
         assert list((folder / "64").glob("rxestat*"))
         assert not list((folder / "64/timing").glob("rxestat*"))
     table = Table(outcome.path)
-    for test, metric in (("send_bw", metrics.BANDWIDTH), ("latency", metrics.LATENCY)):
-        assert table.one(metric, test=test) > 0
-        assert table.one(metrics.Watched(metric).name, test=test) > 0
-        assert table.one(metric, test=test) != table.one(metrics.Watched(metric).name, test=test)
+    read = {"send_bw": (metrics.BANDWIDTH, bandwidth), "latency": (metrics.LATENCY, latency_ns)}
+    for cell in asked.cells():
+        metric, printed = read[cell.test.name]
+        watched = outcome.path / "cells" / cell.name / "64"
+        for name, folder in (
+            (metric, watched / "timing"),
+            (metrics.Watched(metric).name, watched),
+        ):
+            value = table.one(name, test=cell.test.name)
+            assert value == pytest.approx(printed(folder), rel=1e-9), (cell, name)
+            assert value > 0
+
+
+def bandwidth(step: Path) -> float:
+    """What perftest printed of messages of 64 bytes, in bytes/s."""
+    row = re.search(r"^ 64 .*\s(\d\S+)\s*$", (step / "client.out").read_text(), re.MULTILINE)
+    assert row
+    return 64e6 * float(row[1])
+
+
+def latency_ns(step: Path) -> float:
+    (result,) = json.loads((step / "mpirun.out").read_text())["results"]
+    return float(result["latency_ns"])
 
 
 def test_every_count_agrees(testbed: Testbed, tmp_path: Path) -> None:
