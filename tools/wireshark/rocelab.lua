@@ -21,7 +21,7 @@ local STAGES = {
     { "copy", "copy the message into the packet / copy the message out of the packet" },
     { "icrc", "compute the invariant CRC / check the invariant CRC" },
     { "xmit", "IP output, neighbour and queueing discipline, up to the device" },
-    { "parse", "check the headers and find the queue pair" },
+    { "parse", "copy a large packet into one piece, check the headers and find the queue pair" },
     { "queue", "wait until the queue pair's task takes the packet" },
     { "exec", "run the responder or completer, without copy, cqe and reply" },
     { "cqe", "post the completion" },
