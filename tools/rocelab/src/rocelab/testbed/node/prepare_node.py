@@ -9,7 +9,7 @@ from pathlib import Path
 from rocelab.errors import TestbedError, UsageError
 from rocelab.testbed.artifacts import Driver
 from rocelab.testbed.node.endpoint import Endpoint, machine_of, machines
-from rocelab.testbed.node.interface import Node
+from rocelab.testbed.node.interface import DataLink, Node
 from rocelab.testbed.node.parallel import at_once
 
 DEVICE = "rxe0"
@@ -221,8 +221,14 @@ def keep_neighbours(nodes: Sequence[Node]) -> None:
     """
 
     def one(node: Node) -> None:
-        for link in (other.link for other in nodes if other is not node):
-            entry = (link.ipv4, "lladdr", link.mac, "dev", node.link.netdev, "nud", "permanent")
-            node.root.run(("ip", "neigh", "replace", *entry))
+        for other in nodes:
+            if other is not node:
+                node.root.run(permanent_neighbour(node.link, other.link))
 
     at_once(one, nodes)
+
+
+def permanent_neighbour(own: DataLink, peer: DataLink) -> tuple[str, ...]:
+    """Return the command that gives an interface a neighbour entry that stays."""
+    entry = (peer.ipv4, "lladdr", peer.mac, "dev", own.netdev, "nud", "permanent")
+    return ("ip", "neigh", "replace", *entry)

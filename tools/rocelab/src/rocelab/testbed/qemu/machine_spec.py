@@ -44,8 +44,8 @@ LOCKSTEP = "lockstep"
 CHANNEL = "channel"
 """Suffix of the socket of a machine's second serial port, by which it learns who it is."""
 _TIMED = ",tx=timer,x-txtimer=100,ioeventfd=off"
-"""A card that sends, and interrupts, so many ns of virtual time after it is told: before the driver
-begins with the next packet, whose first stage would contain the interrupt."""
+"""A card that sends a frame, and interrupts, 100 ns of virtual time after the guest asks it to.
+Later, the interrupt would be in the first stage of the next packet."""
 NOBODY = ""
 """At the other end of the links of a node that is alone: it is the first of a pair otherwise."""
 MEMORY_MB = 1024

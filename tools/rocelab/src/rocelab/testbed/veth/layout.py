@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from rocelab.testbed import bridges
 from rocelab.testbed.bridges import Port
 from rocelab.testbed.node import DataLink
+from rocelab.testbed.node.prepare_node import permanent_neighbour
 
 Argv = tuple[str, ...]
 
@@ -166,13 +167,7 @@ class Layout:
             ),
             ("ip", "addr", "add", f"{link.ipv4}/{_PREFIX}", "dev", link.netdev),
             ("ip", "link", "set", link.netdev, "up"),
-            *(
-                (
-                    *("ip", "neigh", "replace", peer.ipv4, "lladdr", peer.mac),
-                    *("dev", link.netdev, "nud", "permanent"),
-                )
-                for peer in peers
-            ),
+            *(permanent_neighbour(link, peer) for peer in peers),
             *(
                 (
                     *("ip", "route", "add", peer.ipv4, "dev", link.netdev, "src", link.ipv4),
