@@ -19,10 +19,11 @@ _NAMED = {
     "<command>": {"rxestat", "rxedump", "rxecpu"},
     "<TAP>": {"linktap"},
     "<add>": {"rdma"},
+    "<permanent_neighbour>": {"ip"},
     # a server that drops root on its own, or one that setpriv(1) starts without it
     "<become>": {"vsftpd", "setpriv"},
 }
-"""What stands in variables, and which programs those are."""
+"""What stands in variables or comes from functions, and which programs those are."""
 
 
 def _as_root(path: Path) -> Iterator[tuple[str, str]]:
@@ -47,6 +48,8 @@ def _as_root(path: Path) -> Iterator[tuple[str, str]]:
 def _program(argv: ast.expr) -> str:
     if isinstance(argv, ast.Call) and ast.unparse(argv.func) == "mark":
         argv = argv.args[0]  # env(1), which starts that program
+    if isinstance(argv, ast.Call):
+        return f"<{ast.unparse(argv.func)}>"
     first = argv.elts[0] if isinstance(argv, ast.Tuple | ast.List) else argv
     if isinstance(first, ast.Starred):
         first = first.value
