@@ -46,8 +46,8 @@ rust_tests = cargo=$$(tools/setup/oldest-rust) && $(apart) $$cargo test -q --man
 check-rust:
 	@$(rust_tests) --workspace --exclude rocelab-fuzz
 
-# two at a time; the tests of a file share fixtures, and mostly stay together
-pytest_here = $(apart) $(BIN)/pytest -n 2 --dist worksteal $(1) tests/unit tests/golden
+# three at a time, as each sometimes waits; the tests of a file share fixtures, and mostly stay together
+pytest_here = $(apart) $(BIN)/pytest -n 3 --dist worksteal $(1) tests/unit tests/golden
 
 test-quick:
 	@$(call pytest_here,-m "not slow and not long and not soak")
@@ -64,7 +64,7 @@ ci:
 for-machines: develop others probes module-variants
 
 test-machines:
-	@$(apart) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=40 tests/vm
+	@$(apart) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=40 tests/vm
 
 test-here: test-rust test-ebpf test-python  ## every test without virtual machines, except the long ones
 

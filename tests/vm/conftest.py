@@ -23,9 +23,10 @@ from rocelab.testbed.node.prepare_node import install_probes
 from rocelab.testbed.qemu import qemu_testbed as qemu
 
 LONGEST = (
-    *("kills", "faults", "peers", "mpi", "hosts", "injected_costs", "exec", "hostile_user"),
-    *("lines", "ab", "snapshots", "mpi_hosts", "message_cost", "storage", "driver_delay", "run"),
-    *("veth", "transfer", "icount"),
+    *("message_cost", "kills", "faults", "injected_costs", "hostile_user", "rxe_windows", "mpi"),
+    *("peers", "hosts", "run", "driver_events", "rxestat", "snapshots", "reach_hosts", "storage"),
+    *("veth", "rxedump", "scripts", "transfer", "icount", "ab_hosts", "driver_delay", "lines"),
+    *("privileges", "rxecpu", "v1", "exec", "mpi_hosts", "native"),
 )
 """Files that `pytest -n --dist loadfile --no-loadscope-reorder` begins with, the longest first."""
 
