@@ -14,7 +14,7 @@ from typing import Any
 from rocelab import units
 from rocelab._core import Analysis as CoreAnalysis
 from rocelab._core import Table
-from rocelab.capture import verdict
+from rocelab.capture import interruptible, verdict
 from rocelab.capture.capture_conditions import conditions, not_looked_into
 from rocelab.capture.select import Select
 from rocelab.capture.verdict.connections import all_connections
@@ -446,18 +446,14 @@ def _passes(
         core = open_core(
             paths, options, plan, rows=rows, early=early, names=names, excerpts=excerpts
         )
-        interrupted = False
-        while True:
-            try:
-                more = core.step()
-                drain(core)
-                if not more:
-                    break
-            except KeyboardInterrupt:
-                if interrupted or (again and not first_results):
-                    raise
-                interrupted = True
-                core.stop()
+
+        def step(core: CoreAnalysis = core) -> bool:
+            more = core.step()
+            drain(core)
+            return more
+
+        stop = None if again and not first_results else core.stop
+        interrupted = interruptible.run_steps(step, stop)
         next_plan = plan.next(core.finish())
         if next_plan == plan or not again or not left or interrupted:
             break

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rocelab._core import Analysis as CoreAnalysis
-from rocelab.capture import analysis
+from rocelab.capture import analysis, interruptible
 from rocelab.capture.analysis import Analysis, Options
 from rocelab.capture.ring import Part, Ring
 from rocelab.errors import UsageError
@@ -55,15 +55,13 @@ class _Follower:
                 return False
             self.names.append(part.name)
             part.is_taken = True
-            while True:
-                try:
-                    if not core.step():
-                        return True
-                except KeyboardInterrupt:
-                    if self.interrupted:
-                        raise
-                    self.interrupted = True
-                    core.stop()
+
+            def stop() -> None:
+                self.interrupted = True
+                core.stop()
+
+            interruptible.run_steps(core.step, stop)
+            return True
 
     def _core(self, path: str) -> CoreAnalysis:
         """The analysis, which the first file tells how to read all."""

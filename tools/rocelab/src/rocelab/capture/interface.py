@@ -35,9 +35,11 @@ class Source:
     """Opens like a file, and ends when the capture does."""
     _process: subprocess.Popen[bytes]
     _said: IO[bytes]
+    is_stopped: bool = False
 
     def stop(self) -> None:
         """End the capture; what the program still holds can be read before the end of the file."""
+        self.is_stopped = True
         self._process.send_signal(signal.SIGINT)
 
     def failure(self) -> str | None:

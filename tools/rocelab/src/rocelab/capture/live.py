@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from rocelab.capture import analysis, interface
+from rocelab.capture import analysis, interface, interruptible
 from rocelab.capture.analysis import Analysis, Options
 from rocelab.errors import MissingError
 
@@ -54,19 +54,15 @@ def follow(name: str, options: Options, show: Show, *, every_s: float = 1.0) -> 
     names = [name]
     with interface.packets(name) as source, _timer(every_s) as timer:
         core = analysis.open_core([source.path], options, plan, rows=False)
-        interrupted = False
-        more = True
-        while more:
-            try:
-                more = core.step()
-                # a last look comes with the end
-                if more and timer.due() and not interrupted:
-                    show(analysis.finish_result(core.snapshot(), names, options, plan))
-            except KeyboardInterrupt:
-                if interrupted:
-                    raise
-                interrupted = True
-                source.stop()
+
+        def step() -> bool:
+            more = core.step()
+            # a last look comes with the end
+            if more and timer.due() and not source.is_stopped:
+                show(analysis.finish_result(core.snapshot(), names, options, plan))
+            return more
+
+        interrupted = interruptible.run_steps(step, source.stop)
         why = None if interrupted else source.failure()
     if why is not None:
         raise MissingError(
