@@ -182,6 +182,17 @@ def test_a_program_is_read_from_the_disk_once(
     assert (len(warmed), sum(warmed)) == (6, warm_ups)
 
 
+@pytest.mark.parametrize(("accelerator", "asks"), [("kvm", "tcp_lat"), ("icount", "conf")])
+def test_where_instructions_are_counted_qperf_is_only_loaded(
+    accelerator: str, asks: str, tmp_path: Path
+) -> None:
+    bed = FakeTestbed(accelerator=accelerator)
+    outcome = runner.run(PLAN, bed, tmp_path)
+    assert not outcome.failed
+    asked = [argv[-2] for argv in bed.clients if "qperf" in argv]
+    assert asked == [asks, "tcp_lat", "tcp_lat", "tcp_lat"]
+
+
 def test_each_server_has_its_own_port_and_ends(tmp_path: Path) -> None:
     bed = FakeTestbed()
     runner.run(PLAN, bed, tmp_path)

@@ -94,6 +94,8 @@ def warm_up(cell: Cell, rig: Rig, ends: tuple[End, End]) -> tuple[Value, ...]:
     tool, job = TOOLS[cell.test.tool], _job(cell, cell.benchmark.sizes[0], rig, ends)
     if tool.remote_disk or cell.benchmark.command:
         return ()  # each disk is warmed up when it is there; a user says how often a command runs
+    if tool.loader and accelerators.of(rig.testbed.accelerator).counts_instructions:
+        tool = replace(tool, client=tool.loader)  # a second of sending warms nothing there
     short = _short(job)
     environment = quick_clock.environment(tool, rig.testbed.accelerator)
     limit = cell.benchmark.timeout

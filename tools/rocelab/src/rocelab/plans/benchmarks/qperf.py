@@ -37,11 +37,20 @@ def server(job: Job) -> tuple[str, ...]:
 def client(job: Job) -> tuple[str, ...]:
     """Return the command line of the client, which measures."""
     return (
-        *("qperf", job.server.ipv4, "--listen_port", str(job.tcp_port)),
+        *_connect(job),
         *("--time", str(job.seconds), "--msg_size", str(job.size)),
         *("--unify_units", "--precision", _ENOUGH_DIGITS, "--verbose_stat"),
         *("--verbose_more_stat", "--verbose_used", job.test.name, "quit"),
     )
+
+
+def loader(job: Job) -> tuple[str, ...]:
+    """Return the command line of a client that asks the server for its configuration."""
+    return (*_connect(job), "conf", "quit")
+
+
+def _connect(job: Job) -> tuple[str, ...]:
+    return ("qperf", job.server.ipv4, "--listen_port", str(job.tcp_port))
 
 
 def parse(job: Job, stdout: str) -> Measurement:
@@ -123,4 +132,4 @@ def _field_value(job: Job, fields: dict[str, tuple[str, str]], name: str, quanti
     return positive(job, name, text.replace(",", "")) * scale
 
 
-QPERF = Tool(server, client, parse)
+QPERF = Tool(server, client, parse, loader=loader)

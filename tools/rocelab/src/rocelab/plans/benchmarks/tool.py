@@ -160,6 +160,8 @@ class Tool:
     """The only one that its server can listen on; 0: any."""
     optional: tuple[str, ...] = ()
     """Options that only some versions take, which then list them with `-h`."""
+    loader: Callable[[Job], Argv] | None = None
+    """A client that only has both programs read from the disk; None: `client`, briefly."""
     times_its_clock: bool = False
     """Whether it compares its processor's clock with the time of day, as tools/perftest knows."""
 
