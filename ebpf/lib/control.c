@@ -35,15 +35,35 @@ static void start(struct control *c, const char *file)
 		return refuse("start takes no file");
 	status = c->actions->start(c->context, file);
 	c->started = !status;
+	c->held = false;
 	answer(status, "started", "start failed");
+}
+
+static void hold(struct control *c)
+{
+	int (*end)(void *context) = c->actions->hold ?: c->actions->stop;
+
+	if (!c->started)
+		return refuse("it is not started");
+	c->started = false;
+	c->held = true;
+	answer(end(c->context), "held", "hold failed");
+}
+
+static int release(const struct control *c)
+{
+	return c->actions->release ? c->actions->release(c->context) : 0;
 }
 
 static void stop(struct control *c)
 {
-	if (!c->started)
+	int (*end)(void *context) = c->actions->stop;
+
+	if (!c->started && !c->held)
 		return refuse("it is not started");
+	answer(c->started ? end(c->context) : release(c), "stopped", "stop failed");
 	c->started = false;
-	answer(c->actions->stop(c->context), "stopped", "stop failed");
+	c->held = false;
 }
 
 static void report(struct control *c)
@@ -58,7 +78,7 @@ static void unknown(const char *word)
 	char escaped[4 * 16 + 1];
 
 	text_escaped(escaped, sizeof(escaped), word);
-	msg("error: no command '%s': start, stop, report or ping", escaped);
+	msg("error: no command '%s': start, stop, hold, report or ping", escaped);
 }
 
 static void carry_out(struct control *c, char *line)
@@ -71,6 +91,8 @@ static void carry_out(struct control *c, char *line)
 		unknown(command.word);
 	else if (command.argument)
 		refuse("only start takes a file");
+	else if (command.verb == CONTROL_HOLD)
+		hold(c);
 	else if (command.verb == CONTROL_STOP)
 		stop(c);
 	else if (command.verb == CONTROL_REPORT)

@@ -22,6 +22,10 @@ struct control_actions {
 	int (*start)(void *context, const char *file);
 	/* Detach, also if the report cannot be printed. */
 	int (*stop)(void *context);
+	/* The same, but stay attached where that spares the next start; NULL: nowhere. */
+	int (*hold)(void *context);
+	/* Detach what was held. */
+	int (*release)(void *context);
 	/* Report what there is so far. */
 	int (*report)(void *context);
 	bool takes_file;
@@ -33,6 +37,7 @@ struct control {
 	struct watch *watch;
 	struct control_lines lines;
 	bool started;
+	bool held;
 };
 
 /* Read commands from standard input while the watch lasts; its end is the watch's. */

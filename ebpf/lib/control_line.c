@@ -48,10 +48,8 @@ char *control_lines_take(struct control_lines *lines, bool *too_long)
 struct control_command control_parse(char *line)
 {
 	static const char *const verbs[CONTROL_UNKNOWN] = {
-		[CONTROL_START] = "start",
-		[CONTROL_STOP] = "stop",
-		[CONTROL_REPORT] = "report",
-		[CONTROL_PING] = "ping",
+		[CONTROL_START] = "start",   [CONTROL_HOLD] = "hold", [CONTROL_STOP] = "stop",
+		[CONTROL_REPORT] = "report", [CONTROL_PING] = "ping",
 	};
 	struct control_command command = {.verb = CONTROL_UNKNOWN};
 	char *word = line + strspn(line, BLANKS), *end = line + strlen(line), *rest;

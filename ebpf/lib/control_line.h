@@ -7,7 +7,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum control_verb { CONTROL_START, CONTROL_STOP, CONTROL_REPORT, CONTROL_PING, CONTROL_UNKNOWN };
+enum control_verb {
+	CONTROL_START,
+	CONTROL_HOLD,
+	CONTROL_STOP,
+	CONTROL_REPORT,
+	CONTROL_PING,
+	CONTROL_UNKNOWN,
+};
 
 struct control_command {
 	enum control_verb verb;

@@ -34,9 +34,11 @@ int session_attach(struct session *s, const struct bpf_object *object,
 	if (!driver_is_same(&s->driver))
 		return msg_error(EXIT_RUN, "it was loaded again, or unloaded", "start again",
 				 "rdma_rxe is not the module that the programs are for");
-	status = s->bpf_stats ? load_enable_stats(&s->stats_fd) : 0;
+	status = s->bpf_stats && s->stats_fd < 0 ? load_enable_stats(&s->stats_fd) : 0;
 	load_program_stats(object, s->before, SESSION_PROGRAMS);
-	return status ?: attach_backwards(&s->attached, object, wanted, context);
+	if (status || s->attached.n)
+		return status;
+	return attach_backwards(&s->attached, object, wanted, context);
 }
 
 void session_detach(struct session *s)

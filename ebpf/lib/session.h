@@ -35,8 +35,8 @@ void session_init(struct session *s, const struct session_options *options);
  */
 int session_inspect(struct session *s, bool needs_driver);
 /*
- * Enable statistics if wanted, then attach the programs; see attach_backwards(). The programs count
- * from here on.
+ * Enable statistics if wanted, then attach the programs unless they are; see attach_backwards().
+ * The programs count from here on.
  */
 int session_attach(struct session *s, const struct bpf_object *object,
 		   bool (*wanted)(const struct bpf_program *program, const void *context),

@@ -348,10 +348,10 @@ static int on_report(void *context)
 static int obey(struct run *run)
 {
 	static const struct control_actions actions = {
-		on_start,
-		on_stop,
-		on_report,
-		true,
+		.start = on_start,
+		.stop = on_stop,
+		.report = on_report,
+		.takes_file = true,
 	};
 
 	control_open(&run->control, &run->watch, &actions, run);

@@ -207,7 +207,11 @@ static int on_report(void *context)
 /* windows as standard input says */
 static int obey(struct run *run)
 {
-	static const struct control_actions actions = {on_start, on_stop, on_report, false};
+	static const struct control_actions actions = {
+		.start = on_start,
+		.stop = on_stop,
+		.report = on_report,
+	};
 
 	control_open(&run->control, &run->watch, &actions, run);
 	msg("ready");

@@ -98,6 +98,7 @@ int main(void)
 	check_command(" start\t/tmp/a b.pcapng \r", CONTROL_START, "/tmp/a b.pcapng");
 	check_command("stop", CONTROL_STOP, NULL);
 	check_command("stop now", CONTROL_STOP, "now");
+	check_command("hold", CONTROL_HOLD, NULL);
 	check_command("report", CONTROL_REPORT, NULL);
 	check_command("ping", CONTROL_PING, NULL);
 	check_command("", CONTROL_UNKNOWN, NULL);

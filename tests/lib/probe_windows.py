@@ -50,6 +50,10 @@ class Windows:
         """End it."""
         assert self.say("stop\n", "stopped") == "stopped", self.errors()
 
+    def hold(self) -> None:
+        """End it; what detaches slowly may stay attached."""
+        assert self.say("hold\n", "held") == "held", self.errors()
+
     def documents(self) -> list[dict[str, Any]]:
         """All reports until now."""
         text = self.node.run(["cat", f"{self.path}.out"]).stdout

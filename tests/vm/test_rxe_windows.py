@@ -13,6 +13,9 @@ from node_program import compile_program
 from pcapng_file import Capture, read_pcapng
 from polling import wait_until
 from probe_windows import Windows, keys_of, links, windows
+from rocelab.measure.probes.loaded_probes import LoadedProbes
+from rocelab.measure.probes.watched import watch
+from rocelab.plans.catalog import TRANSPORTS, Probe
 from rocelab.testbed.node import Node
 from rocelab.testbed.node.prepare_node import DEVICE, add_device, remove_device
 from rocelab.testbed.qemu.qemu_testbed import QemuTestbed
@@ -224,6 +227,61 @@ def test_rxecpu(n1: Node) -> None:
         intervals = document["intervals"]
         assert intervals[0]["start_ns"] == document["start_ns"]
         assert sum(row["duration_ns"] for row in intervals) == document["duration_ns"]
+
+
+def test_rxecpu_stays_attached(n1: Node) -> None:
+    """It counts nothing meanwhile, and a window with stacks does not keep its programs."""
+    loop = compile_program(n1, LOOP)
+    with windows(n1, "rxecpu", "--json", "--comm", Path(loop).name[:15]) as probe:
+        probe.start()
+        n1.run([loop, "user", "100"])
+        probe.hold()
+        assert links(n1)
+        assert probe.say("report\n", "reported") == "error: it is not started"
+        n1.run([loop, "user", "200"])
+        probe.start()
+        n1.run([loop, "user", "400"])
+        probe.hold()
+        probe.stop()
+        detached(n1, "rxecpu")
+        assert probe.say("stop\n", "stopped") == "error: it is not started"
+        probe.start()
+        probe.hold()
+        before = links(n1)
+        probe.start("/tmp/third.folded")
+        assert len(links(n1)) > len(before)
+        probe.hold()
+        detached(n1, "rxecpu")
+        first, second, *others = probe.documents()
+    for document in (first, second, *others):
+        check_sums(document)
+    busy = [share(document, context="user", owner="benchmark") for document in (first, second)]
+    assert 50_000_000 < busy[0] < 200_000_000
+    assert 300_000_000 < busy[1] < 550_000_000
+
+
+@pytest.mark.parametrize("program", sorted(set(PROBES) - {"rxecpu"}))
+def test_others_are_detached_at_hold(n1: Node, program: str) -> None:
+    with windows(n1, program, *["--json"] * (program != "rxedump")) as probe:
+        probe.start()
+        probe.hold()
+        detached(n1, program)
+        probe.stop()
+        probe.start()
+
+
+def test_nothing_is_attached_in_a_step_without_probes(testbed: QemuTestbed, tmp_path: Path) -> None:
+    """Such as one that is timed."""
+    nodes, both = testbed.nodes, (Probe.RXESTAT, Probe.RXECPU)
+    rest = (TRANSPORTS["rxe-v2"], [DEVICE, DEVICE], [("ib_send_bw",)], tmp_path)
+    with LoadedProbes() as probes:
+        for _ in range(2):
+            with watch(probes, nodes, *rest, both):
+                assert all(links(node) for node in nodes)
+            with watch(probes, nodes, *rest, ()):
+                for node in nodes:
+                    detached(node, "rxecpu")
+                    detached(node, "rxestat")
 
 
 def test_rxedump(testbed: QemuTestbed, tmp_path: Path) -> None:

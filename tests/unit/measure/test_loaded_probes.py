@@ -44,12 +44,13 @@ while read -r verb file; do
         else
             say started
         fi ;;
-    stop)
+    hold)
         case "$name" in
         rxedump) say "3 packets" ;;
         *) echo '{"n": 1}' ;;
         esac
-        say stopped ;;
+        say held ;;
+    stop) say stopped ;;
     esac
 done
 note ended
@@ -92,9 +93,9 @@ def test_windows_of_one_loading(probes: LoadedProbes, notes: Path) -> None:
         with probes.window([STAT]) as printed:
             assert notes.read_text().splitlines()[-1] == "rxestat start"
         assert printed == [Printed('{"n": 1}\n', "")]
-        assert notes.read_text().splitlines()[-1] == "rxestat stop"
+        assert notes.read_text().splitlines()[-1] == "rxestat hold"
     probes.close()
-    windows = ["rxestat start", "rxestat stop"] * 3
+    windows = ["rxestat start", "rxestat hold"] * 3
     assert notes.read_text().splitlines() == [
         "rxestat loaded --control --json",
         *windows,
@@ -112,6 +113,23 @@ def test_each_probe_on_each_machine(probes: LoadedProbes, notes: Path) -> None:
     assert outer == [Printed('{"n": 1}\n', "")] * 2
     assert inner == [Printed("", "rxedump: 3 packets\n")]
     assert notes.read_text().count("loaded") == 4
+
+
+def test_one_that_a_step_does_not_ask_for_is_detached(probes: LoadedProbes, notes: Path) -> None:
+    """Once; one that it asks for may stay attached."""
+    with probes.window([STAT]), probes.window([CPU]):
+        pass
+    probes.detach_others([CPU])
+    probes.detach_others([CPU])
+    assert [line.split()[:2] for line in notes.read_text().splitlines()[-3:]] == [
+        ["rxecpu", "hold"],
+        ["rxestat", "hold"],
+        ["rxestat", "stop"],
+    ]
+    with probes.window([STAT]):
+        pass
+    probes.detach_others([])
+    assert sorted(notes.read_text().splitlines()[-2:]) == ["rxecpu stop", "rxestat stop"]
 
 
 def test_what_it_writes_is_private(probes: LoadedProbes, notes: Path, tmp_path: Path) -> None:

@@ -30,6 +30,10 @@ class ProbeTask:
     """Whether it reports on standard output."""
 
 
+def _key(task: ProbeTask) -> tuple[str, str, str]:
+    return (task.machine.name, task.argv[0], task.node)
+
+
 class LoadedProbes:
     """Probes are loaded when first needed; all end with the context."""
 
@@ -63,7 +67,7 @@ class LoadedProbes:
         """Load what is not loaded yet; return the sessions. Raises ProbeError."""
         sessions, new = [], []
         for task in tasks:
-            key = (task.machine.name, task.argv[0], task.node)
+            key = _key(task)
             session = self._sessions.get(key)
             if session is None or session.argv != task.argv:
                 if session is not None:
@@ -77,6 +81,16 @@ class LoadedProbes:
             self.close()
             raise
         return sessions
+
+    def detach_others(self, tasks: Sequence[ProbeTask]) -> None:
+        """Leave nothing attached of probes that have none of the tasks. Raises ProbeError."""
+        own = {_key(task) for task in tasks}
+        others = [session for key, session in self._sessions.items() if key not in own]
+        try:
+            at_once(lambda session: session.detach(), others)
+        except BaseException:
+            self.close()
+            raise
 
     def fetch(self, task: ProbeTask, into: Path) -> None:
         """Move what a window wrote from the machine to the file `into`."""
@@ -98,7 +112,8 @@ class LoadedProbes:
         """Have probes watch while the context lasts.
 
         Yields a list that has what they printed, in order, once the context has ended without an
-        error. After one, all are loaded again for the next window. Raises ProbeError.
+        error; some then stay attached (`detach_others`). After an error, all are loaded again for
+        the next window. Raises ProbeError.
         """
         printed: list[Printed] = []
         both = list(zip(self.load(tasks), tasks, strict=True))

@@ -19,7 +19,7 @@ class ProbeError(CellError):
 
 
 class ProbeSession:
-    """One probe on one machine. Between its windows nothing is attached there."""
+    """One probe on one machine."""
 
     def __init__(self, machine: Node, argv: Sequence[str]) -> None:
         """Start to load it, with the options `argv`; `ready` waits for that."""
@@ -30,6 +30,7 @@ class ProbeSession:
         # its standard input closes when this process ends, however that happens: then it ends, too
         command = (self._program, "--control", *argv[1:])
         self._process = machine.root.start(command, lifeline=True)
+        self._is_held = False
 
     def ready(self) -> None:
         """Wait until it is loaded. Raises ProbeError."""
@@ -38,13 +39,22 @@ class ProbeSession:
     def begin(self, file: str = "") -> None:
         """Begin a window, which some probes write to a file on the machine. Raises ProbeError."""
         self._ask(f"start {file}".strip(), "started")
+        self._is_held = False
 
     def end(self, *, reports: bool = True) -> Printed:
         """End the window; return what it printed, for one that `reports` a line on stdout.
 
-        Raises ProbeError.
+        What detaches slowly stays attached until `detach`. Raises ProbeError.
         """
-        return self._ask("stop", "stopped", reports=reports)
+        printed = self._ask("hold", "held", reports=reports)
+        self._is_held = True
+        return printed
+
+    def detach(self) -> None:
+        """Have nothing attached on the machine between two windows. Raises ProbeError."""
+        if self._is_held:
+            self._ask("stop", "stopped")
+        self._is_held = False
 
     def close(self) -> None:
         """End it."""

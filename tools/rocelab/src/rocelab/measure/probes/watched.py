@@ -26,9 +26,10 @@ def watch(
 ) -> Iterator[None]:
     """Run the probes that `observe` names while the context lasts; write what they say to `folder`.
 
-    `devices[i]` is the device of node i, which rxestat and rxedump watch if it is one of rxe.
-    rxecpu begins last, around the benchmark alone, whose `commands` it looks for. Without `probes`
-    that are loaded for longer, they are for this step. Raises ProbeError.
+    No other one is attached meanwhile. `devices[i]` is the device of node i, which rxestat and
+    rxedump watch if it is one of rxe. rxecpu begins last, around the benchmark alone, whose
+    `commands` it looks for. Without `probes` that are loaded for longer, they are for this step.
+    Raises ProbeError.
     """
     asked = {name for name in observe if transport.is_rxe or name in (Probe.RXECPU, STACKS)}
     with ExitStack() as stack:
@@ -38,6 +39,7 @@ def watch(
         programs = _programs(loaded, commands)
         stacks = STACKS in asked
         cpu = run_rxecpu.tasks(nodes, programs, stacks=stacks) if Probe.RXECPU in asked else []
+        loaded.detach_others([*stat, *dump, *cpu])
         # none is loaded while another one watches
         loaded.load([*stat, *dump, *cpu])
         if stat:
