@@ -52,21 +52,24 @@ def test_machines_in_lockstep_send_by_virtual_timers_to_the_plugin() -> None:
         assert link.endswith(f"server=on,addr.type=unix,addr.path=/state/data{node.index}.sock")
 
 
+@pytest.mark.parametrize("accelerator", ["icount", "lockstep"])
 @pytest.mark.parametrize("allowed", [{0, 1}, {2, 5, 7}, {3}])
-def test_a_machine_in_lockstep_stays_on_one_processor(
-    allowed: set[int], monkeypatch: pytest.MonkeyPatch
+def test_an_emulated_machine_stays_on_one_processor(
+    allowed: set[int], accelerator: accelerators.Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its peer is on another one, if there is one."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: allowed)
-    nodes = [NodeSpec(index, 2200 + index, 1024, 4200) for index in (1, 2)]
+    nodes = tuple(NodeSpec(index, 2200 + index, 1024, 4200) for index in (1, 2))
     for name in ("default", "demo"):
-        spec = replace(SPEC, name=name, accelerator="lockstep", lockstep="/lockstep.so")
+        spec = replace(SPEC, name=name, accelerator=accelerator, nodes=nodes)
         commands = [supervisor.processor(spec, node) for node in nodes]
         assert {command[:2] for command in commands} == {("taskset", "--cpu-list")}
         chosen = {int(command[2]) for command in commands}
         assert chosen <= allowed
         assert len(chosen) == min(2, len(allowed))
-    assert supervisor.processor(SPEC, nodes[0]) == ()
+    alone = replace(SPEC, accelerator=accelerator)
+    for spec in (alone, replace(SPEC, nodes=nodes), replace(SPEC, accelerator="tcg", nodes=nodes)):
+        assert supervisor.processor(spec, nodes[0]) == ()
 
 
 def test_processors_run_in_parallel_only_where_they_can() -> None:

@@ -24,6 +24,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
+from rocelab import accelerators
 from rocelab.testbed.qemu.machine_spec import NOBODY, NodeSpec, TestbedSpec, qemu_argv, streams
 from rocelab.testbed.qemu.snapshot_cache import DECOMPRESS
 from rocelab.testbed.qemu.state_folder import State
@@ -64,12 +65,13 @@ def _start(spec: TestbedSpec, state: Path) -> tuple[Processes, Processes]:
 
 
 def processor(spec: TestbedSpec, node: NodeSpec) -> tuple[str, ...]:
-    """Return the command that keeps a machine in lockstep on one of the host's processors.
+    """Return the command that keeps an emulated machine on one of the host's processors.
 
-    Each timer of the machine wakes two more threads of its QEMU. On another processor, that takes
-    an interrupt.
+    Each timer and each frame wakes another thread of its QEMU. On another processor, that takes an
+    interrupt, and which of the two is first changes what is counted. A machine alone may use all.
     """
-    if not spec.lockstep:
+    counts = accelerators.of(spec.accelerator).counts_instructions
+    if not counts or len(spec.nodes) < 2:
         return ()
     allowed = sorted(os.sched_getaffinity(0))
     first = zlib.crc32(spec.name.encode())  # other testbeds begin elsewhere
