@@ -101,8 +101,8 @@ def roce_v1_default(node: Node) -> Sequence[str]:
 def has_roce_v1(node: Node) -> bool:
     """Whether the rxe device has RoCE v1 GIDs."""
     types = f"/sys/class/infiniband/{device_of(node)}/ports/1/gid_attrs/types"
-    # the shell sorts the entries, of which those without a GID cannot be read
-    script = 'grep -qsx "IB/RoCE v1" "$1"/*'
+    # the first ten, as in gid.find; entries without a GID cannot be read
+    script = 'grep -qsx "IB/RoCE v1" "$1"/[0-9]'
     return node.run(["sh", "-c", script, "sh", types], check=False).returncode == 0
 
 
