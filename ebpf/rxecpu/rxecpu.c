@@ -198,7 +198,7 @@ static int on_start(void *context, const char *file)
 	snprintf(run->path, sizeof(run->path), "%s", file ?: "");
 	run->config.stacks = file ? run->path : NULL;
 	if (file) {
-		on_release(run); /* without stacks, which have programs of their own */
+		on_release(run); /* it was held without the programs for stacks */
 		status = outfile_open(&run->stacks, run->path, false);
 	}
 	status = status ?: window_open(run);
