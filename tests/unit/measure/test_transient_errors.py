@@ -59,14 +59,18 @@ def only_cell(run: Path) -> Any:
 
 
 class NoClock(FakeTestbed):
-    """The first client after the warm-up cannot measure its processor's clock."""
+    """The first `times` clients after the warm-up cannot measure their processor's clock."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
 
     def benchmark(self, argv: tuple[str, ...]) -> tuple[int, str]:
         status, said = super().benchmark(argv)
-        return status, said + NO_CLOCK if len(self.clients) == 2 else said
+        return status, said + NO_CLOCK if 1 < len(self.clients) < 2 + self.times else said
 
 
-@pytest.mark.parametrize("times", [0, 1, 3])
+@pytest.mark.parametrize("times", [0, 1, 10])
 def test_it_is_measured_again(tmp_path: Path, times: int) -> None:
     outcome = runner.run(plan_file.from_toml(PLAN, "p.toml"), Between(times), tmp_path)
     assert not outcome.failed
@@ -75,14 +79,45 @@ def test_it_is_measured_again(tmp_path: Path, times: int) -> None:
 
 
 def test_so_is_one_without_a_clock(tmp_path: Path) -> None:
-    testbed = NoClock()
+    testbed = NoClock(2)
     outcome = runner.run(plan_file.from_toml(PLAN, "p.toml"), testbed, tmp_path)
     assert not outcome.failed
-    assert len(testbed.clients) == 3
+    assert len(testbed.clients) == 4
+
+
+def test_a_clock_that_is_never_measured_fails_the_cell_sooner(tmp_path: Path) -> None:
+    testbed = NoClock(10)
+    outcome = runner.run(plan_file.from_toml(PLAN, "p.toml"), testbed, tmp_path)
+    error = only_cell(outcome.path)["error"]
+    assert error["what"].endswith("it could not measure its processor's clock")
+    assert len(testbed.clients) == 4
+
+
+class BetweenEachSize(FakeTestbed):
+    """Every seventh client, the warm-up among them, meets a server."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nth = 0
+
+    def benchmark(self, argv: tuple[str, ...]) -> tuple[int, str]:
+        self.nth += 1
+        return (255, REFUSED) if self.nth % 7 else super().benchmark(argv)
+
+
+def test_the_tries_of_one_size_are_not_the_next_ones(tmp_path: Path) -> None:
+    text = PLAN.replace("sizes = [64]", "sizes = [64, 128]")
+    testbed = BetweenEachSize()
+    outcome = runner.run(plan_file.from_toml(text, "p.toml"), testbed, tmp_path)
+    # its client is answered, too, but the fake one prints 64
+    assert only_cell(outcome.path)["error"]["what"].startswith(
+        "ib_send_bw, 128 bytes: results are for '64'"
+    )
+    assert testbed.nth == 14
 
 
 def test_a_server_that_is_never_there_fails_the_cell(tmp_path: Path) -> None:
-    outcome = runner.run(plan_file.from_toml(PLAN, "p.toml"), Between(4), tmp_path)
+    outcome = runner.run(plan_file.from_toml(PLAN, "p.toml"), Between(11), tmp_path)
     cell = only_cell(outcome.path)
     assert cell["error"]["what"] == "ib_send_bw, 64 bytes: rdma_cm did not connect the client"
     assert "Failed to connect RDMA CM events" in cell["error"]["cause"]

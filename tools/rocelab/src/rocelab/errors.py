@@ -89,7 +89,11 @@ class CellError(RocelabError):
 
 
 class TransientError(CellError):
-    """A benchmark failed for a reason that may have passed: worth another try."""
+    """A benchmark failed for a reason that may have passed: it is worth `tries` in all."""
+
+    def __init__(self, what: str, *, cause: str = "", action: str = "", tries: int = 1) -> None:
+        super().__init__(what, cause=cause, action=action)
+        self.tries = tries
 
 
 class StallError(CellError):

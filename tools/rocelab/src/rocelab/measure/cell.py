@@ -36,8 +36,6 @@ from rocelab.testbed.node import Node
 _DEATH_TIMEOUT = 20.0
 """Seconds after a node stops answering within which the testbed notices that it died."""
 _POLL_INTERVAL = 0.1
-_MAX_REPEATS = 2
-"""How often in a cell a step is measured again because of what may have passed."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def measure(
             else _pair_step(cell, rig, timeout, attached, warm=warm)
         )
         left = list(steps_of(cell.benchmark))
-        repeated = 0
+        tries = 0
         passes = _passes(cell, rig, observe, timing_pass)
         while left:
             sizes = left.pop(0)
@@ -100,13 +98,14 @@ def measure(
                 shutil.rmtree(into)
                 left = [(each,) for each in sizes] + left
                 continue
-            except TransientError:
-                repeated += 1
-                if repeated > _MAX_REPEATS:
+            except TransientError as passing:
+                tries += 1
+                if tries >= passing.tries:
                     raise
                 shutil.rmtree(into)
                 left.insert(0, sizes)
                 continue
+            tries = 0
             steps.append(done.record)
             done.check(cell.name)
             for each, values in done.values.items():

@@ -89,9 +89,11 @@ def _run_client(
     done = client.run(mark(limited), timeout=timeout + 60, check=False)
     keep("client", done)
     if problem := tool.passing(done.returncode, done.stdout + done.stderr):
-        failed, action = problem
         raise TransientError(
-            f"{job.test.program}, {job.size} bytes: {failed}", cause=_tail(done), action=action
+            f"{job.test.program}, {job.size} bytes: {problem.what}",
+            cause=_tail(done),
+            action=problem.action,
+            tries=problem.tries,
         )
     expected = must_fail and done.returncode != _TIMED_OUT
     if done.returncode and not expected:

@@ -16,6 +16,7 @@ from rocelab.plans.benchmarks.tool import (
     End,
     Job,
     Measurement,
+    Passing,
     Tool,
     Value,
     bad_output,
@@ -34,6 +35,10 @@ PROC_STAT = "proc_stat"
 """The kind of a CPU utilization computed from the ticks in /proc/stat (docs/howto/cpu.md)."""
 _LONGEST_SAMPLE_US = 1e9
 """perftest subtracts unsigned cycle counters: if one runs backwards, the sample is huge."""
+_CONNECTION_TRIES = 10
+"""As many as perftest means to make; each fails before anything is measured."""
+_CLOCK_TRIES = 3
+"""Each takes as long as the measurement."""
 
 
 def server(job: Job) -> tuple[str, ...]:
@@ -100,25 +105,28 @@ def parse(job: Job, stdout: str) -> Measurement:
     return Measurement(values, payload, messages=messages, path_mtu=path_mtu, sent=sent)
 
 
-def passing(status: int, output: str) -> tuple[str, str] | None:
-    """Say what failed and what to do, if a client failed for a reason that may pass.
+def passing(status: int, output: str) -> Passing | None:
+    """Say what failed, if a client failed for a reason that may pass.
 
     A server listens twice with rdma_cm: for the addresses, then for the benchmark. A client that
-    comes between tries ten times within about a second (rdma_cm_client_connection() in perftest 4.5
-    and later), which is too short for a server whose machine waits for a processor.
+    comes between means to try ten times within about a second (rdma_cm_client_connection() in
+    perftest 4.5 and later). That is too short for a server whose machine waits for a processor, and
+    perftest 25.01 crashes at its second try (SIGSEGV).
 
     A client compares its processor's clock with the time of day for a moment. If other work
     disturbs that, it takes 0 for the clock's rate (sample_get_cpu_mhz()), and bandwidths are 0.
     """
     if status and "RDMA_CM_EVENT_REJECTED" in output and completion_error(output) is None:
-        return (
+        return Passing(
             "rdma_cm did not connect the client",
             "Run it again: the server's machine was slow, or its server had ended.",
+            _CONNECTION_TRIES,
         )
     if "Correlation coefficient r^2" in output:
-        return (
+        return Passing(
             "it could not measure its processor's clock",
             "Run it again, with less other work on the client's machine.",
+            _CLOCK_TRIES,
         )
     return None
 

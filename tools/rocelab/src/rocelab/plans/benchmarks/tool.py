@@ -136,6 +136,15 @@ class Transfer:
 
 
 @dataclass(frozen=True)
+class Passing:
+    """A failure that may pass: what failed, what to do, and how often to try in all."""
+
+    what: str
+    action: str
+    tries: int
+
+
+@dataclass(frozen=True)
 class Tool:
     """The functions of a tool."""
 
@@ -147,9 +156,8 @@ class Tool:
     transfer: Transfer | None = None
     remote_disk: bool = False
     """Whether the client needs a disk of the other node; its server is then that node's kernel."""
-    passing: Callable[[int, str], tuple[str, str] | None] = lambda _status, _said: None
-    """Says of a client's exit status and output what failed and what to do, if that may pass."""
-
+    passing: Callable[[int, str], Passing | None] = lambda _status, _said: None
+    """Says of a client's exit status and output what failed, if that may pass."""
     timed: bool = False
     """Whether its time is its client's, from start to end (rocelab.plans.benchmarks.timed)."""
     rdma_cm: bool = False
