@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,11 +16,10 @@ import pytest
 import traffic
 import vmlab
 from rocelab.testbed import artifacts
+from rocelab.testbed.node.parallel import at_once
 from rocelab.testbed.node.prepare_node import DEVICE, prepare
 from rocelab.testbed.qemu import bring_up
 from rocelab.testbed.qemu import qemu_testbed as qemu
-
-pytestmark = pytest.mark.long
 
 RUNS = 4
 TOLERANCE = 0.01
@@ -50,7 +50,7 @@ def median_us(testbed: qemu.QemuTestbed) -> float:
     return float(row[1])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def testbed() -> Iterator[qemu.QemuTestbed]:
     made = bring_up.up(
         f"lockstep-{os.getpid()}", line=vmlab.LINE, mtu=vmlab.MTU, lockstep=True, lifeline=True
@@ -62,6 +62,7 @@ def testbed() -> Iterator[qemu.QemuTestbed]:
         made.down()
 
 
+@pytest.mark.long
 def test_medians_repeat_whatever_the_host_does(testbed: qemu.QemuTestbed) -> None:
     with vmlab.healthy(testbed.nodes, "lockstep"):
         medians = [median_us(testbed) for _ in range(RUNS // 2)]
@@ -70,6 +71,22 @@ def test_medians_repeat_whatever_the_host_does(testbed: qemu.QemuTestbed) -> Non
     assert max(medians) <= (1 + TOLERANCE) * min(medians), medians
 
 
+def test_idle_machines_jump_only_in_a_hurry(testbed: qemu.QemuTestbed) -> None:
+    """Otherwise their clocks keep to the host's: nobody waits for guests' timers in vain."""
+    short, long = 1, 120
+
+    def sleep(seconds: int) -> float:
+        begun = time.monotonic()
+        at_once(lambda node: node.run(["sleep", str(seconds)], timeout=long), testbed.nodes)
+        return time.monotonic() - begun
+
+    assert sleep(short) > 0.9 * short
+    with testbed.hurry():
+        assert sleep(long) < long / 2
+    assert sleep(short) > 0.9 * short
+
+
+# the last one: a machine is dead then
 def test_a_machine_goes_on_after_the_other_s_death(testbed: qemu.QemuTestbed) -> None:
     """It neither waits for what will never come, nor does its clock stand still."""
     with testbed.one_clock():

@@ -11,7 +11,8 @@
  * does not wait for it, and it stays here until the other is as far or has sent it a frame: this is
  * conservative simulation with lookahead (Chandy and Misra 1979). If both sleep, both jump.
  *
- * Unless `lock` says so, nobody waits, and frames cross as they come.
+ * Unless `lock` says so, nobody waits, and frames cross as they come. Idle machines then keep to
+ * the host's clock, or jump ahead of it while `hurries` is set.
  *
  * The stable plugin interface has neither timers nor frames. Debian's QEMU exports its own
  * functions for its modules; those below have kept their signatures from 7.2 to 10.0.
@@ -80,7 +81,8 @@ struct chunk {
 };
 
 struct shared {
-	_Atomic uint32_t lock; /* number of the locking that rocelab wants; 0: none */
+	_Atomic uint32_t lock;	  /* number of the locking that rocelab wants; 0: none */
+	_Atomic uint32_t hurries; /* without a lock: nothing matters but the guests' timers */
 	struct end end[2];
 };
 
@@ -361,7 +363,7 @@ static int64_t end_free_quantum(void)
 		return FREE_NS;
 	}
 	atomic_store(&mine->waits_for, 1);
-	if (!has_sent(&place))
+	if (!has_sent(&place) && !atomic_load(&shared->hurries))
 		wait_for_news(news, ns);
 	atomic_store(&mine->waits_for, 0);
 	last_real_ns = real_ns();

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
 
@@ -130,6 +130,30 @@ def test_one_that_a_step_does_not_ask_for_is_detached(probes: LoadedProbes, note
         pass
     probes.detach_others([])
     assert sorted(notes.read_text().splitlines()[-2:]) == ["rxecpu stop", "rxestat stop"]
+
+
+def test_the_testbed_spares_its_waits(notes: Path) -> None:
+    """Only while probes detach or end: in a window the kernel's timers are a part of the work."""
+
+    def note(text: str) -> None:
+        with notes.open("a") as file:
+            file.write(f"{text}\n")
+
+    @contextmanager
+    def hurry() -> Iterator[None]:
+        note("hurries")
+        yield
+        note("waits")
+
+    with LoadedProbes(hurry=hurry) as probes:
+        with probes.window([STAT]):
+            pass
+        probes.detach_others([])
+    assert notes.read_text().splitlines()[1:] == [
+        *("rxestat start", "rxestat hold"),
+        *("hurries", "rxestat stop", "waits"),
+        *("hurries", "rxestat ended", "waits"),
+    ]
 
 
 def test_what_it_writes_is_private(probes: LoadedProbes, notes: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -32,7 +33,7 @@ from rocelab.measure.progress import Estimate, NullProgress, Progress
 from rocelab.measure.rig import Rig
 from rocelab.plans.plan import Cell, Plan
 from rocelab.record.folder import RunFolder, now
-from rocelab.testbed.interface import Testbed
+from rocelab.testbed.interface import HasVirtualClock, Testbed
 from rocelab.testbed.shaping import shape
 from rocelab.testbed.slurm import allocation
 from rocelab.version import VERSION
@@ -205,7 +206,8 @@ class _Run:
     ) -> RocelabError | None:
         """Run cells and remove them from `left`; stop and return the error when a node dies."""
         link = self._plan.testbed.link
-        with shape(testbed.nodes, link), LoadedProbes(programs_of(cells)) as probes:
+        hurry = testbed.hurry if isinstance(testbed, HasVirtualClock) else nullcontext
+        with shape(testbed.nodes, link), LoadedProbes(programs_of(cells), hurry) as probes:
             rig = Rig.on(testbed, link, pinned=self._plan.testbed.is_pinned, probes=probes)
             while left:
                 cell = left.pop(0)

@@ -84,6 +84,9 @@ class HasVirtualClock(Protocol):
     def one_clock(self) -> AbstractContextManager[None]:
         """Keep the nodes on one clock while the context lasts, if they are made for it."""
 
+    def hurry(self) -> AbstractContextManager[None]:
+        """Spare waits for nodes' timers while the context lasts; nothing crosses the link."""
+
 
 @runtime_checkable
 class StartsRanks(Protocol):

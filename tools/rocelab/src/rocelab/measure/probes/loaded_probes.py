@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -37,9 +37,18 @@ def _key(task: ProbeTask) -> tuple[str, str, str]:
 class LoadedProbes:
     """Probes are loaded when first needed; all end with the context."""
 
-    def __init__(self, programs: Sequence[str] = ()) -> None:
-        """`programs`: names of the processes that are a benchmark in any step to come."""
+    def __init__(
+        self,
+        programs: Sequence[str] = (),
+        hurry: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """`programs`: names of the processes that are a benchmark in any step to come.
+
+        Within `hurry` the testbed spares waits for the kernel's timers: for each function that a
+        probe leaves, ftrace_shutdown() waits for a period of RCU Tasks, 0.1 s and more.
+        """
         self.programs = tuple(programs)
+        self._hurry = hurry
         self._sessions: dict[tuple[str, str, str], ProbeSession] = {}
         self._folders: dict[str, str] = {}
         self._made = ExitStack()
@@ -59,7 +68,8 @@ class LoadedProbes:
         """End all: they hold the driver."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
-        at_once(lambda session: session.close(), sessions)
+        with self._hurry():
+            at_once(lambda session: session.close(), sessions)
         self._folders.clear()
         self._made.close()
 
@@ -87,7 +97,8 @@ class LoadedProbes:
         own = {_key(task) for task in tasks}
         others = [session for key, session in self._sessions.items() if key not in own]
         try:
-            at_once(lambda session: session.detach(), others)
+            with self._hurry():
+                at_once(lambda session: session.detach(), others)
         except BaseException:
             self.close()
             raise
