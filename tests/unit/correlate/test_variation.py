@@ -90,17 +90,42 @@ def test_a_few_disturbed_stamps_do_not_matter() -> None:
     assert variations(messages, [times], "mpibench")[0].by == "mpibench"
 
 
+def disturbed(times: list[float], by: float) -> list[float]:
+    """These times by stamps each of which is up to `by` ns early."""
+    dice = random.Random(3)
+    early = [dice.uniform(0, by) for _ in range(len(times) + 1)]
+    return [t + early[at] - early[at + 1] for at, t in enumerate(times)]
+
+
 def test_many_disturbed_stamps_have_a_best_place() -> None:
     """Every stamp is up to 350 ns early, which shifts time from one round trip to the next."""
     messages = ping_pong(queue=300, icrc=100, rest=200, trips=200)
     times = messages.filter(pl.col("requester") == "n1")["period_ns"].drop_nulls().to_list()
-    dice = random.Random(3)
-    early = [dice.uniform(0, 350) for _ in range(len(times) + 1)]
-    stamped = [t + early[at] - early[at + 1] for at, t in enumerate(times)]
+    stamped = disturbed(times, 350)
     [ours] = variations(messages, [stamped[40:-9]], "mpibench")
     assert ours.by == "mpibench"
     sums = sorted(stamped[40:-9])[: ours.round_trips]
     assert ours.mean == pytest.approx(sum(sums) / ours.round_trips)
+
+
+def test_a_place_like_no_other_is_found_among_stamps_that_are_all_disturbed() -> None:
+    """A correlation of 0.83, where chance gives at most 0.41."""
+    messages = ping_pong(queue=300, icrc=100, rest=200, trips=200)
+    times = messages.filter(pl.col("requester") == "n1")["period_ns"].drop_nulls().to_list()
+    [ours] = variations(messages, [disturbed(times, 700)[40:-9]], "mpibench")
+    assert ours.by == "mpibench"
+
+
+def test_one_of_two_places_that_are_alike_is_not_chosen_by_chance() -> None:
+    """The same round trips twice, 30 apart: disturbed stamps fit both as badly."""
+    messages = ping_pong(queue=300, icrc=100, rest=200, trips=200)
+    sent = messages.filter(pl.col("requester") == "n1")["period_ns"].drop_nulls().to_list()
+    repeated = [*sent[:30] * 6, *sent[:20]]
+    again = iter(repeated)
+    periods = [next(again, None) if row == "n1" else None for row in messages["requester"]]
+    twice = messages.with_columns(pl.Series("period_ns", periods, dtype=pl.Int64))
+    [ours] = variations(twice, [disturbed(repeated, 900)[40:-40]], "mpibench")
+    assert ours.by == "driver"
 
 
 def test_what_the_benchmark_did_not_time_is_left_out() -> None:
