@@ -34,6 +34,7 @@ _CLEAR = 0.7
 """Correlation that is enough if no other place has more than chance gives. On a slow host, where
 most stamps were ms apart from the driver's, it was 0.88, and at most 0.25 elsewhere."""
 _CHANCE = 0.5
+"""Correlation that chance does not give."""
 _SURE = 0.99
 """Correlation from which on no other place needs to be tried."""
 _DISTURBED = 0.05
@@ -175,7 +176,8 @@ def _place(ours: Sequence[float | None], samples: Sequence[float]) -> int | None
     if not found:
         return None
     best, *others = sorted(found, key=lambda at: -found[at])
-    is_clear = found[best] > _CLEAR and all(found[at] < _CHANCE for at in others)
+    is_unlike = bool(others) and all(found[at] < _CHANCE for at in others)
+    is_clear = is_unlike and found[best] > _CLEAR
     return best if is_clear or found[best] > _SAME else None
 
 
